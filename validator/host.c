@@ -189,7 +189,7 @@ static void close_host(void *state, bool failed)
 	host_pool_fini(&h->rank.pool);
 	if (h->reserved)
 		munmap(h->reserved, h->reserved_B);
-	if (h->talking)
+	if (h->talking && h->rank.talk->close)
 		h->rank.talk->close(h->rank.talk_state, failed);
 }
 

@@ -108,13 +108,6 @@ typedef enum mq_status check_fn(const struct mq_run *r, struct mq_err *err);
 static check_fn *const checks[] = { check_state, check_words, check_step, check_gpus, check_batch, check_counts };
 enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
-static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
-{
-	for (int i = 0; i < N_CHECKS; i++)
-		MQ_TRY(checks[i](r, err));
-	return MQ_OK;
-}
-
 /* ---- training options ---------------------------------------------------------------------------- */
 
 /* The type that a row's precision names ("bf16", "mixed fp16", "MXFP8"); where it is empty, the 16-bit type that all
@@ -185,22 +178,15 @@ static enum mq_status load_model(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* A cluster of which nothing is asked but how many devices it has. */
-static struct mq_cluster nameless(const struct mq_case *c)
+static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 {
+	/* Nothing is asked of the cluster but how many devices it has. */
 	struct mq_cluster cluster = { .name = c->platform };
 
 	for (uint32_t i = 0; i < c->n_parts; i++)
 		cluster.n_devices = c->part[i].first + c->part[i].nodes * c->part[i].per_node;
 	if (cluster.n_devices < c->n_devices)
 		cluster.n_devices = c->n_devices;
-	return cluster;
-}
-
-static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
-{
-	const struct mq_cluster cluster = nameless(c);
-
 	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, c->arena, &c->plan, err));
 	c->plan.zero_group = c->zero_group;
 	return MQ_OK;
@@ -274,7 +260,8 @@ enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_r
 			     struct mq_err *err)
 {
 	*c = (struct mq_case){ .run = run, .options = o, .arena = o->arena };
-	MQ_TRY(check_row(run, err));
+	for (int i = 0; i < N_CHECKS; i++)
+		MQ_TRY(checks[i](run, err));
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(c, err));
 	MQ_TRY(mq_case_model(c, err));

@@ -98,11 +98,6 @@ static bool same_system(const struct coll_row *a, const struct coll_row *b)
 	return !strcmp(cell(a, "note"), cell(b, "note"));
 }
 
-static bool same_run(const struct coll_row *a, const struct coll_row *b)
-{
-	return same_system(a, b) && !strcmp(a->kind, b->kind);
-}
-
 static bool is_spike(const struct coll_rows *rows, uint32_t i)
 {
 	const struct coll_row *r = &rows->row[i];
@@ -113,7 +108,7 @@ static bool is_spike(const struct coll_rows *rows, uint32_t i)
 	for (int side = -1; side <= 1; side += 2) {
 		uint32_t at = i + (uint32_t)side;
 
-		if (at >= rows->n || !same_run(r, &rows->row[at]))
+		if (at >= rows->n || !same_system(r, &rows->row[at]) || strcmp(r->kind, rows->row[at].kind))
 			continue;
 		if (r->measured_s < SPIKE * rows->row[at].measured_s)
 			return false;
@@ -257,11 +252,6 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 	return mq_csv_close(&w, err);
 }
 
-static int class_of(const struct coll_row *row)
-{
-	return row->bytes >= LARGE_BYTES ? CLASS_LARGE : row->bytes >= SMALL_BYTES ? CLASS_MEDIUM : CLASS_SMALL;
-}
-
 /* Rows of one table (NULL: all), of one system (NULL: all) and size class (N_CLASSES: all). */
 static struct mq_score_line line_of(const struct mq_score_options *o, const struct coll_rows *rows, const char *table,
 				    const char *system, int class)
@@ -279,9 +269,10 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 				     class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
+		int own = r->bytes >= LARGE_BYTES ? CLASS_LARGE : r->bytes >= SMALL_BYTES ? CLASS_MEDIUM : CLASS_SMALL;
 
 		if ((table && strcmp(table, r->table)) || (system && strcmp(system, r->system)) ||
-		    (class < N_CLASSES && class_of(r) != class))
+		    (class < N_CLASSES && own != class))
 			continue;
 		if (r->refusal)
 			line.refused++;

@@ -147,17 +147,6 @@ static enum mq_status run_table(struct runs *f, const struct mq_score_options *o
 	return mq_table_judge(o, table, wanted, err);
 }
 
-/* Rows that a parameter may move; the others have no part in the fit and are not simulated. */
-static bool *rows_concerned(const struct runs *f, const struct mq_judged_table *table)
-{
-	bool *wanted = mq_arena_array(f->options->arena, table->n, bool);
-
-	for (uint32_t r = 0; r < table->n; r++)
-		for (uint32_t p = 0; p < f->n_params && table->ready[r]; p++)
-			wanted[r] |= mq_score_knob_concerns(&f->param[p].knob, &table->c[r]);
-	return wanted;
-}
-
 static enum mq_status read_rows(struct runs *f, const struct mq_list *tables, const struct mq_list *names,
 				struct mq_err *err)
 {
@@ -169,7 +158,12 @@ static enum mq_status read_rows(struct runs *f, const struct mq_list *tables, co
 	for (uint32_t t = 0; t < tables->n; t++) {
 		f->table[t].path = tables->item[t];
 		MQ_TRY(mq_table_load(o, &f->table[t], err));
-		MQ_TRY(run_table(f, o, t, rows_concerned(f, &f->table[t]), err));
+		/* Rows that no parameter moves have no part in the fit and are not simulated. */
+		bool *wanted = mq_arena_array(o->arena, f->table[t].n, bool);
+		for (uint32_t r = 0; r < f->table[t].n; r++)
+			for (uint32_t p = 0; p < f->n_params && f->table[t].ready[r]; p++)
+				wanted[r] |= mq_score_knob_concerns(&f->param[p].knob, &f->table[t].c[r]);
+		MQ_TRY(run_table(f, o, t, wanted, err));
 	}
 	MQ_TRY(keep_scored(f, err));
 	f->slope = mq_arena_array(o->arena, (size_t)f->n_rows * f->n_params, double);
@@ -506,26 +500,24 @@ static enum mq_status leave_out(struct runs *f, bool *own, struct mq_err *err)
 
 enum which { START, FITTED, LEFT_OUT };
 
-static double seconds_of(const struct row *row, enum which which)
-{
-	return which == START ? row->start_s : which == FITTED ? row->fitted_s : row->left_out_s;
-}
-
 static struct mq_errors stats_of(const struct runs *f, uint32_t table, enum which which)
 {
 	double *error = mq_arena_array(f->options->arena, f->n_rows, double);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < f->n_rows; i++) {
-		double seconds = seconds_of(&f->row[i], which);
+		const struct row *row = &f->row[i];
+		double seconds = which == START ? row->start_s : which == FITTED ? row->fitted_s : row->left_out_s;
 
-		if (f->row[i].table == table && seconds > 0)
-			error[n++] = seconds / f->row[i].measured_s - 1;
+		if (row->table == table && seconds > 0)
+			error[n++] = seconds / row->measured_s - 1;
 	}
 	return mq_errors_of(error, n, f->options->arena);
 }
 
-static void print_params(const struct runs *f)
+enum { PARAMETERS, CORRELATION, WITHOUT, ROWS, TABLES, N_OUTPUTS };
+
+static void report_params(const struct runs *f, struct mq_csv_writer *w)
 {
 	printf("%-32s %11s %-7s %25s %11s %6s\n", "parameter", "value", "unit", "95 % interval", "start", "rows");
 	for (uint32_t p = 0; p < f->n_params; p++) {
@@ -535,14 +527,17 @@ static void print_params(const struct runs *f)
 		snprintf(interval, sizeof(interval), "[%.4g, %.4g]", q->low, q->high);
 		printf("%-32s %11.4g %-7s %25s %11.4g %6u\n", q->knob.name, q->value, q->knob.unit, interval, q->start,
 		       q->n_rows);
+		mq_csv_row(&w[PARAMETERS], "%s,%g,%s,%g,%g,%g,%u", q->knob.name, q->value, q->knob.unit, q->low,
+			   q->high, q->start, q->n_rows);
 	}
 	for (uint32_t a = 0; a < f->n_params; a++)
-		for (uint32_t b = 0; b < a; b++) {
+		for (uint32_t b = 0; b < f->n_params; b++) {
 			double r = f->correlation[a * f->n_params + b];
+			const char *one = f->param[a].knob.name, *other = f->param[b].knob.name;
 
-			if (fabs(r) > STRONG)
-				printf("  hard to tell apart (correlation %+.2f): %s, %s\n", r, f->param[b].knob.name,
-				       f->param[a].knob.name);
+			mq_csv_row(&w[CORRELATION], "%s,%s,%g", one, other, r);
+			if (b < a && fabs(r) > STRONG)
+				printf("  hard to tell apart (correlation %+.2f): %s, %s\n", r, other, one);
 		}
 }
 
@@ -554,22 +549,29 @@ static void print_error(const struct mq_errors *s)
 		printf(" %7s %7s", "-", "-");
 }
 
-static void print_tables(const struct runs *f, const bool *own)
+static void report_tables(const struct runs *f, const bool *own, struct mq_csv_writer *w)
 {
 	printf("%-34s %5s %15s %15s %15s\n", "", "", "start", "fitted", "left out");
 	printf("%-34s %5s %7s %7s %7s %7s %7s %7s  %s\n", "table", "rows", "mean %", "med %", "mean %", "med %",
 	       "mean %", "med %", "parameters of its own");
 	for (uint32_t t = 0; t < f->n_tables; t++) {
-		struct mq_errors fitted = stats_of(f, t, FITTED), start = stats_of(f, t, START);
-		struct mq_errors left_out = stats_of(f, t, LEFT_OUT);
+		const char *stem = f->table[t].stem;
+		struct mq_errors of[3];
 
-		printf("%-34s %5u", f->table[t].stem, fitted.n);
-		print_error(&start);
-		print_error(&fitted);
-		print_error(&left_out);
-		for (uint32_t p = 0, n = 0; p < f->n_params; p++)
+		for (enum which which = START; which <= LEFT_OUT; which++)
+			of[which] = stats_of(f, t, which);
+		printf("%-34s %5u", stem, of[FITTED].n);
+		for (enum which which = START; which <= LEFT_OUT; which++)
+			print_error(&of[which]);
+		mq_csv_row(&w[TABLES], "%s,%u,%g,%g,%g,%g,%g,%g", stem, of[FITTED].n, of[START].mean, of[START].median,
+			   of[FITTED].mean, of[FITTED].median, of[LEFT_OUT].mean, of[LEFT_OUT].median);
+		for (uint32_t p = 0, n = 0; p < f->n_params; p++) {
 			if (own[t * f->n_params + p])
 				printf("%s%s", n++ ? ", " : "  ", f->param[p].knob.name);
+			if (f->n_tables > 1) /* what stands in where the table has no say */
+				mq_csv_row(&w[WITHOUT], "%s,%s,%g", stem, f->param[p].knob.name,
+					   f->without[(size_t)t * f->n_params + p]);
+		}
 		printf("\n");
 	}
 	if (f->n_tables > 1)
@@ -578,76 +580,32 @@ static void print_tables(const struct runs *f, const bool *own)
 	printf("%u rows, %u simulations\n", f->n_rows, f->n_simulated);
 }
 
-/* Opens DIR/name and hands it to `fill`. */
-static enum mq_status write_file(struct runs *f, const char *name, const char *header,
-				 void (*fill)(const struct runs *f, struct mq_csv_writer *w), struct mq_err *err)
+static enum mq_status report(struct runs *f, const bool *own, struct mq_err *err)
 {
-	struct mq_csv_writer w;
+	static const char *const outputs[N_OUTPUTS][2] = {
+		[PARAMETERS] = { "parameters.csv", "parameter,value,unit,low,high,start,rows" },
+		[CORRELATION] = { "correlation.csv", "parameter,with,correlation" },
+		[WITHOUT] = { "without.csv", "table,parameter,value" },
+		[ROWS] = { "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s" },
+		[TABLES] = { "tables.csv",
+			     "table,rows,start_mean,start_median,fitted_mean,fitted_median,left_out_mean,left_out_median" },
+	};
+	struct mq_csv_writer w[N_OUTPUTS];
 
-	MQ_TRY(mq_csv_create(&w, mq_arena_printf(f->options->arena, "%s/%s", f->options->out, name), header, err));
-	fill(f, &w);
-	return mq_csv_close(&w, err);
-}
-
-static void put_params(const struct runs *f, struct mq_csv_writer *w)
-{
-	for (uint32_t p = 0; p < f->n_params; p++) {
-		const struct param *q = &f->param[p];
-
-		mq_csv_row(w, "%s,%g,%s,%g,%g,%g,%u", q->knob.name, q->value, q->knob.unit, q->low, q->high, q->start,
-			   q->n_rows);
-	}
-}
-
-static void put_correlation(const struct runs *f, struct mq_csv_writer *w)
-{
-	for (uint32_t a = 0; a < f->n_params; a++)
-		for (uint32_t b = 0; b < f->n_params; b++)
-			mq_csv_row(w, "%s,%s,%g", f->param[a].knob.name, f->param[b].knob.name,
-				   f->correlation[a * f->n_params + b]);
-}
-
-static void put_rows(const struct runs *f, struct mq_csv_writer *w)
-{
+	for (int i = 0; i < N_OUTPUTS; i++)
+		MQ_TRY(mq_csv_create(&w[i], mq_arena_printf(f->options->arena, "%s/%s", f->options->out, outputs[i][0]),
+				     outputs[i][1], err));
+	report_params(f, w);
+	report_tables(f, own, w);
 	for (uint32_t i = 0; i < f->n_rows; i++) {
 		const struct row *r = &f->row[i];
 
-		mq_csv_row(w, "%s,%s,%g,%g,%g,%g", f->table[r->table].stem, f->table[r->table].run[r->row].id,
+		mq_csv_row(&w[ROWS], "%s,%s,%g,%g,%g,%g", f->table[r->table].stem, f->table[r->table].run[r->row].id,
 			   r->measured_s, r->start_s, r->fitted_s, r->left_out_s);
 	}
-}
-
-static void put_tables(const struct runs *f, struct mq_csv_writer *w)
-{
-	for (uint32_t t = 0; t < f->n_tables; t++) {
-		const struct mq_errors a = stats_of(f, t, START), b = stats_of(f, t, FITTED),
-				       c = stats_of(f, t, LEFT_OUT);
-
-		mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", f->table[t].stem, b.n, a.mean, a.median, b.mean, b.median,
-			   c.mean, c.median);
-	}
-}
-
-/* What stands in where a table has no say. */
-static void put_without(const struct runs *f, struct mq_csv_writer *w)
-{
-	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1; t++)
-		for (uint32_t p = 0; p < f->n_params; p++)
-			mq_csv_row(w, "%s,%s,%g", f->table[t].stem, f->param[p].knob.name,
-				   f->without[(size_t)t * f->n_params + p]);
-}
-
-static enum mq_status report(struct runs *f, const bool *own, struct mq_err *err)
-{
-	print_params(f);
-	print_tables(f, own);
-	MQ_TRY(write_file(f, "parameters.csv", "parameter,value,unit,low,high,start,rows", put_params, err));
-	MQ_TRY(write_file(f, "correlation.csv", "parameter,with,correlation", put_correlation, err));
-	MQ_TRY(write_file(f, "without.csv", "table,parameter,value", put_without, err));
-	MQ_TRY(write_file(f, "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s", put_rows, err));
-	return write_file(f, "tables.csv",
-			  "table,rows,start_mean,start_median,fitted_mean,fitted_median,left_out_mean,left_out_median",
-			  put_tables, err);
+	for (int i = 0; i < N_OUTPUTS; i++)
+		MQ_TRY(mq_csv_close(&w[i], err));
+	return MQ_OK;
 }
 
 enum mq_status mq_score_fit(const struct mq_score_fit *ask, struct mq_err *err)

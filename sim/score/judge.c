@@ -162,17 +162,6 @@ enum mq_status mq_table_judge(const struct mq_score_options *o, struct mq_judged
 
 /* ---- job files ------------------------------------------------------------------------------------------ */
 
-static void print_job(const struct mq_score_options *o, const struct mq_case *c, const char *plan, FILE *file)
-{
-	const struct mq_job *j = &c->job;
-
-	fputs("command = simulate\n", file);
-	mq_args_print(mq_question_args, &j->asked, 0, file);
-	for (uint32_t i = 0; i < j->n_change; i++)
-		fprintf(file, "change = %s\n", j->change[i]);
-	fprintf(file, "plan = %s\nexecutor = %s\noutput = build/runs\n", plan, o->executor);
-}
-
 static enum mq_status write_job(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
 				const char *dir, struct mq_err *err)
 {
@@ -188,7 +177,11 @@ static enum mq_status write_job(const struct mq_score_options *o, const struct m
 	MQ_TRY(mq_plan_save(&c->plan, c->model, &cluster, plan, err));
 	FILE *file;
 	MQ_TRY(mq_file_open(path, &file, err));
-	print_job(o, c, plan, file);
+	fputs("command = simulate\n", file);
+	mq_args_print(mq_question_args, &c->job.asked, 0, file);
+	for (uint32_t k = 0; k < c->job.n_change; k++)
+		fprintf(file, "change = %s\n", c->job.change[k]);
+	fprintf(file, "plan = %s\nexecutor = %s\noutput = build/runs\n", plan, o->executor);
 	return mq_file_close(file, path, err);
 }
 
@@ -212,11 +205,6 @@ enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struc
 const char mq_score_groups_header[] = "table,model,gpu,gpus,batch,rows,spearman,regret,ranked_first,"
 				      "ranked_first_measured_s,best,best_measured_s";
 
-static double measured_s(const struct mq_judged_table *t, uint32_t row)
-{
-	return t->run[row].step_time_s;
-}
-
 /* The group of the rows in `row` [n], n >= 1. */
 static struct mq_score_group group_of(const struct mq_judged_table *t, const uint32_t *row, uint32_t n,
 				      struct mq_arena *arena)
@@ -226,10 +214,10 @@ static struct mq_score_group group_of(const struct mq_judged_table *t, const uin
 
 	for (uint32_t i = 0; i < n; i++) {
 		predicted[i] = t->step_s[row[i]];
-		measured[i] = measured_s(t, row[i]);
+		measured[i] = t->run[row[i]].step_time_s;
 		if (predicted[i] < t->step_s[g.first])
 			g.first = row[i];
-		if (measured[i] < measured_s(t, g.best))
+		if (measured[i] < t->run[g.best].step_time_s)
 			g.best = row[i];
 	}
 	g.spearman = mq_spearman(predicted, measured, n, arena);
@@ -282,26 +270,16 @@ void mq_score_put_groups(const struct mq_score_groups *s, struct mq_csv_writer *
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct mq_score_group *g = &s->group[i];
-		const struct mq_run *r = &s->table->run[g->first];
+		const struct mq_run *r = &s->table->run[g->first], *best = &s->table->run[g->best];
 
 		if (g->n > 1)
 			mq_csv_row(w, "%s,%s,%s,%g,%g,%u,%g,%g,%s,%g,%s,%g", s->table->stem, r->model, r->gpu, r->gpus,
-				   r->gbs, g->n, g->spearman, g->regret, r->id, measured_s(s->table, g->first),
-				   s->table->run[g->best].id, measured_s(s->table, g->best));
-	}
-}
-
-void mq_score_print_groups(const struct mq_score_groups *s)
-{
-	for (uint32_t i = 0; i < s->n; i++) {
-		const struct mq_score_group *g = &s->group[i];
-		const struct mq_run *r = &s->table->run[g->first];
-
-		if (isnan(g->spearman))
-			continue;
-		printf("  plans of %s on %.0f %s, batch %.0f: %u rows, rank %.2f, regret %.3f (ranked first %s: "
-		       "%.4g s; best %s: %.4g s)\n",
-		       r->model, r->gpus, r->gpu, r->gbs, g->n, g->spearman, g->regret, r->id,
-		       measured_s(s->table, g->first), s->table->run[g->best].id, measured_s(s->table, g->best));
+				   r->gbs, g->n, g->spearman, g->regret, r->id, r->step_time_s, best->id,
+				   best->step_time_s);
+		if (!isnan(g->spearman))
+			printf("  plans of %s on %.0f %s, batch %.0f: %u rows, rank %.2f, regret %.3f (ranked first %s: %.4g s; "
+			       "best %s: %.4g s)\n",
+			       r->model, r->gpus, r->gpu, r->gbs, g->n, g->spearman, g->regret, r->id, r->step_time_s,
+			       best->id, best->step_time_s);
 	}
 }

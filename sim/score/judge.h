@@ -58,8 +58,7 @@ struct mq_score_groups mq_score_groups(const struct mq_judged_table *table, stru
 
 /* Of DIR/groups.csv, which has every group of two rows or more. */
 extern const char mq_score_groups_header[];
+/* Those that have a rank are printed, too, a line each. */
 void mq_score_put_groups(const struct mq_score_groups *groups, struct mq_csv_writer *w);
-/* Those that have a rank, a line each. */
-void mq_score_print_groups(const struct mq_score_groups *groups);
 
 #endif

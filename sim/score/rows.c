@@ -38,12 +38,19 @@ enum {
 	MOST_ROWS = 20000, /* they are compared with each other */
 };
 
+/* Does a row have it? */
+static bool is_own(const char *name)
+{
+	for (int i = 0; i < N_COLUMNS; i++)
+		if (!strcmp(columns[i].name, name))
+			return true;
+	return false;
+}
+
 static bool is_column(const char *name)
 {
-	bool known = mq_software_field_find(name) != UINT32_MAX;
+	bool known = is_own(name) || mq_software_field_find(name) != UINT32_MAX;
 
-	for (int i = 0; i < N_COLUMNS; i++)
-		known |= !strcmp(columns[i].name, name);
 	for (int i = 0; i < N_TOLD; i++)
 		known |= !strcmp(told[i], name);
 	return known;
@@ -53,14 +60,13 @@ static bool is_column(const char *name)
 static const char *near_column(const struct mq_csv *csv, const char *name)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	const char **names = mq_arena_array(&scratch, csv->n_columns + 1, const char *), *near;
+	const char **names = mq_arena_array(&scratch, csv->n_columns + 1, const char *);
 	uint32_t n = 0;
 
 	for (uint32_t c = 0; c < csv->n_columns; c++)
 		if (!is_column(csv->header[c]))
 			names[n++] = csv->header[c];
-	near = mq_nearest(name, names);
-	return near;
+	return mq_nearest(name, names);
 }
 
 const char *mq_runs_unread(const struct mq_csv *csv, struct mq_arena *arena)
@@ -125,11 +131,8 @@ static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *r
 {
 	for (uint32_t c = 0; c < csv->n_columns; c++) {
 		const char *value = mq_csv_text(csv, row, c), *name = csv->header[c];
-		bool own = false;
 
-		for (int i = 0; i < N_COLUMNS; i++)
-			own |= !strcmp(columns[i].name, name);
-		if (*value && !own && mq_software_field_find(name) != UINT32_MAX)
+		if (*value && !is_own(name) && mq_software_field_find(name) != UINT32_MAX)
 			run->options = mq_arena_printf(arena, "%s%s%s=%s", run->options, *run->options ? ";" : "", name,
 						       value);
 	}

@@ -279,13 +279,12 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 		if (left_out(t, i))
 			mq_csv_row(&f->of[REFUSED], "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]),
 				   t->message[i]);
-	mq_score_put_groups(&groups, &f->of[GROUPS]);
 	*line = summarise(o, t, "step-time", &groups);
 	mq_score_put_line(&f->of[SUMMARY], line, NULL);
 	memory = memory_line(o, t);
 	if (memory.stats.n)
 		mq_score_put_line(&f->of[SUMMARY], &memory, NULL);
-	mq_score_print_groups(&groups);
+	mq_score_put_groups(&groups, &f->of[GROUPS]);
 	const char *unread = t->n ? mq_runs_unread(t->run[0].table, o->arena) : NULL;
 	print_software(t, o->arena);
 	print_assumptions(t, o->arena);
@@ -294,28 +293,7 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
 }
 
-/* A software's children are softwares of their own: what is set of a parent is not set of them. */
-static void print_unused(const struct mq_score_options *o, const bool *used)
-{
-	for (uint32_t i = 0; i < o->set.n; i++)
-		if (!used[i])
-			printf("--set %s changes nothing: no row runs with that; score.csv has the software and "
-			       "platform of each\n",
-			       o->set.item[i]);
-}
-
 /* ---- with its source left out ---------------------------------------------------------------------- */
-
-static void put_fitted(const struct mq_ledger *ledger, const struct mq_judged_table *t, struct mq_csv_writer *w)
-{
-	for (uint32_t i = 0; i < ledger->n; i++) {
-		const struct mq_fitted *f = &ledger->line[i];
-		uint32_t rows = mq_ledger_rows(f, t);
-
-		if (rows)
-			mq_csv_row(w, "%s,%s,%g,%g,%u", t->stem, f->value, f->knob.value, f->stand_in, rows);
-	}
-}
 
 /* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
  * values: the rows are left as so judged. */
@@ -353,7 +331,14 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	struct mq_score_options without = *o;
 	struct mq_score_line line;
 
-	put_fitted(ledger, t, &f->of[FITTED]);
+	for (uint32_t i = 0; i < ledger->n; i++) {
+		const struct mq_fitted *l = &ledger->line[i];
+		uint32_t rows = mq_ledger_rows(l, t);
+
+		if (rows)
+			mq_csv_row(&f->of[FITTED], "%s,%s,%g,%g,%u", t->stem, l->value, l->knob.value, l->stand_in,
+				   rows);
+	}
 	MQ_TRY(leave_out_models(o, ledger, t, f, err));
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
@@ -445,7 +430,11 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 		if (o->left_out)
 			MQ_TRY(leave_out(o, &ledger, &t, &f, err));
 	}
-	print_unused(o, used);
+	/* A software's children are softwares of their own: what is set of a parent is not set of them. */
+	for (uint32_t i = 0; i < o->set.n; i++)
+		if (!used[i])
+			printf("--set %s changes nothing: no row runs with that; score.csv has the software and platform of each\n",
+			       o->set.item[i]);
 	*mean = n > 0 ? sum / n : (double)NAN;
 	for (int i = 0; i < N_OUTPUTS; i++)
 		if (i != FITTED || o->left_out)

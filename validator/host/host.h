@@ -42,14 +42,13 @@ struct host_call {
 };
 
 struct host_talk {
-	const char *name;
 	size_t state_size;
 	/* Ranks find each other; `ranks` lives as long as the state. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
 			       struct mq_err *err);
 	/* How many ranks share this machine and which of them this is; are they bound to cores apart? */
 	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
-	/* Communicators and the like of a schedule: all ranks, in the same order. */
+	/* Communicators and the like of a schedule: all ranks, in the same order. May be NULL, as `close` may. */
 	enum mq_status (*prepare)(void *state, struct host_script *script, struct mq_err *err);
 	/* Bytes of one member's buffer for a collective. */
 	size_t (*room)(const struct mq_schedule *schedule, const struct mq_task *task);

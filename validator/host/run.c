@@ -60,7 +60,7 @@ enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedul
 			MQ_TRY(check_task(schedule, &schedule->task[i], err));
 	MQ_TRY(mq_schedule_match(schedule, rank->arena, &script->match, &script->call, err));
 	build_lanes(script, rank->arena);
-	return rank->talk->prepare(rank->talk_state, script, err);
+	return rank->talk->prepare ? rank->talk->prepare(rank->talk_state, script, err) : MQ_OK;
 }
 
 /* ---- running ---------------------------------------------------------------------------------- */

@@ -57,11 +57,6 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 		 CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static enum mq_status prepare(void *state, struct host_script *script, struct mq_err *err)
-{
-	return MQ_OK;
-}
-
 static size_t room(const struct mq_schedule *s, const struct mq_task *t)
 {
 	uint32_t n = s->comm[t->comm].n;
@@ -144,24 +139,17 @@ static uint32_t under_way(void *state)
 	return t->under_way ? t->under_way->id : MQ_NONE;
 }
 
-static void close_wire(void *state, bool failed)
-{
-}
-
 static void describe(char *text, size_t size)
 {
 	snprintf(text, size, "messages=shared memory of maquette-replay\n");
 }
 
-const struct host_talk host_talk_wire = { .name = "wire",
-					  .state_size = sizeof(struct talk),
+const struct host_talk host_talk_wire = { .state_size = sizeof(struct talk),
 					  .open = open_wire,
 					  .place = place,
-					  .prepare = prepare,
 					  .room = room,
 					  .can_post = can_post,
 					  .post = post,
 					  .poll = poll,
 					  .under_way = under_way,
-					  .close = close_wire,
 					  .describe = describe };

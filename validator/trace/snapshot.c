@@ -33,19 +33,12 @@ static const struct {
 
 static enum mq_snapshot_purpose own_purpose(const char *name)
 {
-	static const char *const names[] = { "parameters", "gradients", "optimizer", "activations" };
+	static const char *const names[] = { "parameters", "gradients", "optimizer" };
+	int i = 0;
 
-	for (int i = 0; i < 4; i++)
-		if (!strcmp(name, names[i]))
-			return (enum mq_snapshot_purpose)i;
-	return MQ_SNAPSHOT_ACTIVATIONS; /* and buffers */
-}
-
-static bool is_python(const char *file)
-{
-	size_t n = strlen(file);
-
-	return n > 3 && !strcmp(file + n - 3, ".py");
+	while (i < 3 && strcmp(name, names[i]))
+		i++;
+	return (enum mq_snapshot_purpose)i; /* activations and buffers are all others */
 }
 
 static enum mq_snapshot_purpose purpose_of(const struct mq_pickle *frames)
@@ -60,7 +53,9 @@ static enum mq_snapshot_purpose purpose_of(const struct mq_pickle *frames)
 
 			if (!strcmp(file, "maquette"))
 				return own_purpose(name);
-			python |= is_python(file);
+			size_t length = strlen(file);
+
+			python |= length > 3 && !strcmp(file + length - 3, ".py");
 			if (strstr(name, signs[s].part) || strstr(file, signs[s].part))
 				return signs[s].purpose;
 		}

@@ -102,7 +102,7 @@ static uint32_t lines_of(const double *predicted, const double *measured, struct
 }
 
 /* Collectives are in their exposed part and the step in all: neither is a cause. */
-static void print_lines(const struct line *line, uint32_t n, const double *measured)
+static void tell_lines(const struct line *line, uint32_t n, const double *measured, struct mq_csv_writer *w)
 {
 	uint32_t worst = MQ_NONE;
 
@@ -110,6 +110,7 @@ static void print_lines(const struct line *line, uint32_t n, const double *measu
 	for (uint32_t i = 0; i < n; i++) {
 		bool whole = !strcmp(line[i].name, "step") || !strcmp(line[i].name, "collectives");
 
+		mq_csv_row(w, "%s,%g,%g", line[i].name, line[i].predicted_s, line[i].measured_s);
 		printf("%-22s %11.3f ms %11.3f ms", line[i].name, 1e3 * line[i].predicted_s, 1e3 * line[i].measured_s);
 		if (line[i].predicted_s > 0 && line[i].measured_s > 0)
 			printf(" %8.3f", line[i].predicted_s / line[i].measured_s);
@@ -390,11 +391,9 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 	}
 	uint32_t n_lines = lines_of(predicted, measured, line);
 	printf("plan: %s\n", p->plan_text);
-	print_lines(line, n_lines, measured);
 	struct mq_csv_writer w;
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_against, dir, &v->arena, err));
-	for (uint32_t i = 0; i < n_lines; i++)
-		mq_csv_row(&w, "%s,%g,%g", line[i].name, line[i].predicted_s, line[i].measured_s);
+	tell_lines(line, n_lines, measured, &w);
 	MQ_TRY(mq_csv_close(&w, err));
 	MQ_TRY(against_calls(p, &traces, dir, &v->arena, err));
 	return against_layers(p, &traces, dir, &v->arena, err);

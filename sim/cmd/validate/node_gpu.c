@@ -54,15 +54,6 @@ static enum mq_status usual_machine(const struct mq_device_calib *type, struct m
 	return MQ_OK;
 }
 
-/* A CPU's processes meet in its memory. */
-static struct mq_device_calib cpu_type(const struct mq_calibration *cpu)
-{
-	struct mq_device_calib type = cpu->device;
-
-	type.pcie_Bps = type.mem_bw_Bps;
-	return type;
-}
-
 static enum mq_status import(const struct mq_node_gpus *node, const char *topology, const struct mq_device_calib *type,
 			     const char *path, const char **link, struct mq_err *err)
 {
@@ -71,7 +62,8 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 	struct mq_import_report report;
 
 	if (node->n_cpus) {
-		cpu = cpu_type(node->cpu);
+		cpu = node->cpu->device;
+		cpu.pcie_Bps = cpu.mem_bw_Bps; /* its processes meet in its memory */
 		options.cpu = &cpu;
 		options.cpu_memory_B = node->cpu_memory_B;
 	}

@@ -206,23 +206,6 @@ static enum mq_status spread_of(const struct mq_session *session, const struct m
 	return mq_interval_of(&request, lowered.schedule, arena, interval, err);
 }
 
-static enum mq_status write_table(const char *dir, const struct mq_ranked *plan, uint32_t n,
-				  const struct mq_interval *interval, struct mq_arena *arena, struct mq_err *err)
-{
-	struct mq_csv_writer w;
-
-	MQ_TRY(mq_table_create(&w, MQ_TABLE_intervals, dir, arena, err));
-	for (uint32_t i = 0; i < n; i++) {
-		const double s = plan[i].step_time_s;
-		double faster = i ? mq_probability_less(plan[0].step_time_s, interval[0].factor, s, interval[i].factor,
-							MQ_INTERVAL_DRAWS) :
-				    (double)NAN;
-
-		mq_csv_row(&w, "%s,%g,%g,%g,%g", plan[i].path, s, s * interval[i].low, s * interval[i].high, faster);
-	}
-	return mq_csv_close(&w, err);
-}
-
 enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan, uint32_t n,
 				  const char *dir, struct mq_err *err)
 {
@@ -230,6 +213,7 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_uncertainty uncertainty = { 0 };
 	struct mq_interval *interval = mq_arena_array(&arena, n, struct mq_interval);
+	struct mq_csv_writer w;
 	char low[32], high[32];
 
 	for (uint32_t f = 0; f < files->n; f++)
@@ -239,18 +223,22 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 				   "that maquette calibrate wrote (--calib FILE)");
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(spread_of(session, plan[i].plan, &uncertainty, &arena, &interval[i], err));
+	if (dir)
+		MQ_TRY(mq_table_create(&w, MQ_TABLE_intervals, dir, &arena, err));
 	for (uint32_t i = 0; i < n; i++) {
-		printf("%s: step time between %s and %s (95 %%)\n", plan[i].path,
-		       mq_text_s(plan[i].step_time_s * interval[i].low, low),
-		       mq_text_s(plan[i].step_time_s * interval[i].high, high));
+		const double s = plan[i].step_time_s, low_s = s * interval[i].low, high_s = s * interval[i].high;
+		double faster = i ? mq_probability_less(plan[0].step_time_s, interval[0].factor, s, interval[i].factor,
+							MQ_INTERVAL_DRAWS) :
+				    (double)NAN;
+
+		printf("%s: step time between %s and %s (95 %%)\n", plan[i].path, mq_text_s(low_s, low),
+		       mq_text_s(high_s, high));
 		if (interval[i].n_extrapolated)
 			printf("  %u kernels are outside the sizes that were measured\n", interval[i].n_extrapolated);
 		if (i)
-			printf("  %s is faster with probability %.2f\n", plan[0].path,
-			       mq_probability_less(plan[0].step_time_s, interval[0].factor, plan[i].step_time_s,
-						   interval[i].factor, MQ_INTERVAL_DRAWS));
+			printf("  %s is faster with probability %.2f\n", plan[0].path, faster);
+		if (dir)
+			mq_csv_row(&w, "%s,%g,%g,%g,%g", plan[i].path, s, low_s, high_s, faster);
 	}
-	if (dir)
-		MQ_TRY(write_table(dir, plan, n, interval, &arena, err));
-	return MQ_OK;
+	return dir ? mq_csv_close(&w, err) : MQ_OK;
 }

@@ -108,14 +108,6 @@ static void put_row(struct mq_csv_writer *w, const struct mq_validated *p, const
 		   predicted / measured);
 }
 
-static void put_step(struct mq_csv_writer *w, const struct mq_validated *p)
-{
-	const double predicted = p->predicted.step_time_s;
-
-	mq_csv_row(w, "%016" PRIx64 ",%s,,,,%u,,,%g,%g,%g,%g,%g", p->schedule->plan_hash, "step", p->step.n, predicted,
-		   p->step.median, p->step.low, p->step.high, predicted / p->step.median);
-}
-
 static enum mq_status write_ops(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_csv_writer w;
@@ -130,7 +122,10 @@ static enum mq_status write_ops(struct mq_validation *v, const char *dir, struct
 		status = op_rows(&v->plan[i], &v->arena, &row, &n, err);
 		for (uint32_t r = 0; r < n; r++)
 			put_row(&w, &v->plan[i], &row[r]);
-		put_step(&w, &v->plan[i]);
+		const struct mq_validated *p = &v->plan[i];
+		mq_csv_row(&w, "%016" PRIx64 ",%s,,,,%u,,,%g,%g,%g,%g,%g", p->schedule->plan_hash, "step", p->step.n,
+			   p->predicted.step_time_s, p->step.median, p->step.low, p->step.high,
+			   p->predicted.step_time_s / p->step.median);
 		mq_arena_rewind(&v->arena, mark);
 	}
 	struct mq_err late;
@@ -173,20 +168,15 @@ static void put_plan(struct mq_csv_writer *w, struct mq_validation *v, const str
 					      "fit");
 }
 
-static enum mq_status write_plans(struct mq_validation *v, const char *dir, struct mq_err *err)
+enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
+	MQ_TRY(write_ops(v, dir, err));
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_plans, dir, &v->arena, err));
 	for (uint32_t i = 0; i < v->n_plans; i++)
 		put_plan(&w, v, &v->plan[i]);
-	return mq_csv_close(&w, err);
-}
-
-enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err)
-{
-	MQ_TRY(write_ops(v, dir, err));
-	MQ_TRY(write_plans(v, dir, err));
+	MQ_TRY(mq_csv_close(&w, err));
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
 		struct mq_timeline real = typical(p, &v->arena);
@@ -260,7 +250,6 @@ static void print_ranks(struct mq_validation *v)
 	}
 }
 
-/* Intervals are factors, so that they go with the corrected prediction as with the first one. */
 enum { BEST_DRAWS = 2000 };
 
 /* Step times of a plan that count: of undisturbed samples, or of all where those are too few. */
@@ -335,6 +324,7 @@ static void print_best(struct mq_validation *v)
 	}
 }
 
+/* Intervals are factors, so that they go with the corrected prediction as with the first one. */
 static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
 	uint32_t covered = 0, with = 0;

@@ -11,42 +11,36 @@
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static enum mq_status write_calls(const struct mq_traces *t, const char *path, struct mq_err *err)
+/* Prints the table of calls, and (`path` not NULL) writes it. */
+static enum mq_status tell_calls(const struct mq_traces *t, const char *path, struct mq_err *err)
 {
-	FILE *file;
+	FILE *file = NULL;
 
-	MQ_TRY(mq_file_open(path, &file, err));
-	fputs("collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s\n", file);
-	for (uint32_t i = 0; i < t->n_rows; i++) {
-		const struct mq_trace_row *r = &t->row[i];
-
-		fprintf(file, "%s,%u,", mq_trace_call_name(r->kind), r->ranks);
-		if (!isnan(r->bytes))
-			fprintf(file, "%.0f", r->bytes);
-		fprintf(file, ",%u,%.9g,%.9g,%.9g,%.9g\n", r->count, r->median_s, r->least_median_s, r->low_s,
-			r->high_s);
+	if (path) {
+		MQ_TRY(mq_file_open(path, &file, err));
+		fputs("collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s\n", file);
 	}
-	return mq_file_close(file, path, err);
-}
-
-static void print_calls(const struct mq_traces *t)
-{
-	if (!t->n_rows) {
+	if (t->n_rows)
+		printf("%-15s %6s %14s %7s %13s %16s\n", "collective", "ranks", "bytes", "count", "median",
+		       "without waiting");
+	else
 		puts("no collectives");
-		return;
-	}
-	printf("%-15s %6s %14s %7s %13s %16s\n", "collective", "ranks", "bytes", "count", "median", "without waiting");
 	for (uint32_t i = 0; i < t->n_rows; i++) {
 		const struct mq_trace_row *r = &t->row[i];
-		char ranks[16] = "?", bytes[32] = "not told";
+		const char *name = mq_trace_call_name(r->kind);
+		char ranks[16] = "?", bytes[32] = "";
 
 		if (r->ranks)
 			snprintf(ranks, sizeof(ranks), "%u", r->ranks);
 		if (!isnan(r->bytes))
 			snprintf(bytes, sizeof(bytes), "%.0f", r->bytes);
-		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", mq_trace_call_name(r->kind), ranks, bytes, r->count,
+		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", name, ranks, *bytes ? bytes : "not told", r->count,
 		       1e6 * r->median_s, 1e6 * r->least_median_s);
+		if (file)
+			fprintf(file, "%s,%u,%s,%u,%.9g,%.9g,%.9g,%.9g\n", name, r->ranks, bytes, r->count, r->median_s,
+				r->least_median_s, r->low_s, r->high_s);
 	}
+	return file ? mq_file_close(file, path, err) : MQ_OK;
 }
 
 /* Two files of one rank would count everything twice. */
@@ -108,8 +102,7 @@ enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *c
 		     "other ranks would tell");
 	}
 	t->n_rows = mq_trace_rows(t->call, t->n_calls, n, arena, &t->row);
-	print_calls(t);
-	return csv ? write_calls(t, csv, err) : MQ_OK;
+	return tell_calls(t, csv, err);
 }
 
 /* ---- observations ---------------------------------------------------------------------------- */

@@ -359,8 +359,7 @@ static void describe(char *text, size_t size)
 	snprintf(text, size, "mpi=%s\n", library);
 }
 
-const struct host_talk host_talk_mpi = { .name = "mpi",
-					 .state_size = sizeof(struct mpi),
+const struct host_talk host_talk_mpi = { .state_size = sizeof(struct mpi),
 					 .open = open_mpi,
 					 .place = place,
 					 .prepare = prepare,
