@@ -355,6 +355,8 @@ tune-host: all ## calibrate, search, replay, recalibrate, search again until the
 	@MAQUETTE=$(BUILD)/maquette validator/tune $(BUILD)/tune-host
 validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu
+frameworks: ## packages of the releases that exports are for, under build/frameworks, for tests/cli/export_wheels.sh
+	@mkdir -p build/frameworks; python3 -m pip download -q --no-deps -d build/frameworks torchtitan==0.3.0 deepspeed==0.19.8
 bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md and results/README.md
@@ -384,4 +386,4 @@ compile_commands.json: Makefile $(BUILD)/flags
 clean: ## remove build/
 	rm -rf build compile_commands.json
 .PHONY: fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
-	validate-gpu bench format tidy clean FORCE
+	validate-gpu bench format tidy clean frameworks FORCE

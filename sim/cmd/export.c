@@ -14,6 +14,8 @@
 #include "export/launch.h"
 #include "maquette/fine_tune.h"
 #include "judge/pool.h"
+#include "session/search_run.h"
+#include "session/trust.h"
 
 struct options {
 	struct mq_asked asked;
@@ -118,6 +120,36 @@ static enum mq_status check_software(const struct options *o, const struct mq_so
 		      o->to, software->name, software_of(o->to));
 }
 
+/* What the reader of the settings wants to know: the plan, whose settings they are, what is predicted and how sure. */
+static enum mq_status write_head(struct mq_session *s, struct mq_export *e, struct mq_err *err)
+{
+	const struct mq_plan *list[1] = { e->plan };
+	const char *release = s->q.software->release;
+	struct mq_result r;
+	char *text;
+	size_t size;
+
+	MQ_TRY(mq_session_trust_open(s, err));
+	MQ_TRY(mq_session_judge(s, list, 1, &r, err));
+	struct mq_session_trust trust = mq_session_trust(s, e->plan, &r, e->arena);
+	FILE *f = open_memstream(&text, &size);
+	mq_assert(f);
+	fprintf(f, "plan: %s\n", mq_plan_describe(e->plan, s->cluster, e->arena));
+	fprintf(f, "%s on %s, batch %.0f, %u tokens per sample; settings of %s\n", s->model->name, s->cluster->name,
+		s->train.batch, s->model->seq, release);
+	if (r.verdict == MQ_VERDICT_OK)
+		fprintf(f, "predicted: %.4g s a step, %.4g TFLOP/s per device (%s), memory %.1f of %.1f GB\n",
+			r.step_time_s, mq_tflops_per_device(s, e->plan, &r), mq_flop_convention(s->q.software),
+			r.peak_memory_B / 1e9, r.memory_limit_B / 1e9);
+	else
+		fprintf(f, "predicted: %s: %s\n", mq_verdict_name(r.verdict), r.message);
+	mq_trust_print(&trust, f);
+	fclose(f);
+	e->head = mq_arena_strdup(e->arena, text);
+	free(text);
+	return MQ_OK;
+}
+
 static enum mq_status open_plan(const struct options *o, const struct mq_session *s, struct mq_export *e,
 				struct mq_err *err)
 {
@@ -144,6 +176,8 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	if (!strcmp(o->to, "chakra"))
 		return write_trace(o, s, plan, err);
 	enum mq_status status = open_plan(o, s, &e, err);
+	if (status == MQ_OK)
+		status = write_head(s, &e, err);
 	if (status == MQ_OK)
 		status = write_settings(o, &e, err);
 	if (status == MQ_OK && !o->out && !strcmp(o->to, "deepspeed") && e.shape.recompute == MQ_RECOMPUTE_FULL &&

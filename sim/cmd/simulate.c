@@ -100,7 +100,10 @@ static void print_result(const struct simulation *s, FILE *f)
 		fprintf(f, ", %.0f tokens/s/GPU", mq_tokens_per_s_device(session, &s->plan, r));
 	if (!isnan(mq_tflops_per_device(session, &s->plan, r)))
 		fprintf(f, ", %.1f TFLOP/s/GPU", mq_tflops_per_device(session, &s->plan, r));
-	fprintf(f, ", MFU %.1f %%\n", 100 * r->mfu);
+	fprintf(f, ", MFU %.1f %%", 100 * r->mfu);
+	if (session->q.software->release) /* whose log prints them */
+		fprintf(f, " (%s, as by %s)", mq_flop_convention(session->q.software), session->q.software->release);
+	fputc('\n', f);
 	print_share(f, "compute", r->compute_s, r->step_time_s);
 	print_share(f, "exposed communication", r->exposed_comm_s, r->step_time_s);
 	print_share(f, "bubble", r->bubble_s, r->step_time_s);
@@ -146,6 +149,7 @@ static void print_json(const struct simulation *s)
 	mq_json_add_f64(stdout, "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r));
 	mq_json_add_f64(stdout, "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r));
 	mq_json_add_numbers(stdout, table, "mfu", r);
+	mq_json_add_text(stdout, "flop_convention", mq_flop_convention(s->session->q.software));
 	fputs(", \"trust\": ", stdout);
 	mq_trust_json(&s->trust, stdout);
 	printf("%s}\n", s->said);

@@ -28,7 +28,7 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 	FILE *f;
 
 	MQ_TRY(open_file(e, "hostfile", &f, &path, err));
-	fputs(mq_export_node_lines(e, "# "), f);
+	fputs(mq_export_head_lines(e, "# "), f);
 	for (uint32_t i = 0; i < n; i++)
 		fprintf(f, "node%u slots=%u\n", node[i].node, node[i].n);
 	return mq_file_close(f, path, err);
@@ -86,7 +86,11 @@ static enum mq_status put_script(const struct mq_export *e, const struct mq_tuni
 	const char *path;
 	FILE *f;
 
+	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
 	mq_template_set(&v, "seq", "%u", e->model->seq);
+	mq_template_set(&v, "where", "%s", /* ZeRO-3: each rank makes its shards, not the whole model in its host */
+			e->shape.sync == MQ_SYNC_ZERO3 ? "deepspeed.zero.Init(config_dict_or_path=\"ds_config.json\")" :
+							 "contextlib.nullcontext()");
 	mq_template_set(&v, "attention", "%s", e->model->stack->fused ? "flash_attention_2" : "eager");
 	mq_template_set(&v, "dtype", "%s", e->train->dtype == MQ_BF16 ? "bfloat16" : "float16");
 	mq_template_set(&v, "quantized", "%s", tuning->base ? "yes" : "");

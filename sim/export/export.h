@@ -21,8 +21,9 @@ struct mq_export {
 	const struct mq_train *train;
 	const struct mq_plan *plan;
 	struct mq_arena *arena;
-	bool fsdp;       /* megatron: its FSDP instead of its distributed optimizer */
-	const char *dir; /* folder for targets that write several files */
+	bool fsdp;        /* megatron: its FSDP instead of its distributed optimizer */
+	const char *dir;  /* folder for targets that write several files */
+	const char *head; /* lines for the reader: plan, release, prediction, trust */
 	/* by mq_export_open */
 	const struct mq_software *software;
 	struct mq_plan_form form;
@@ -50,8 +51,8 @@ struct mq_export_node {
 	uint32_t node, first, n; /* ranks first ... first + n - 1 */
 };
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node);
-/* A comment line per machine where its GPUs are not simply all in order; `comment` begins each. */
-const char *mq_export_node_lines(const struct mq_export *e, const char *comment);
+/* Comment lines, `comment` before each: the head, and a line per machine where its GPUs are not simply all in order. */
+const char *mq_export_head_lines(const struct mq_export *e, const char *comment);
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
 const char *mq_export_nccl(const struct mq_export *e);
 

@@ -140,6 +140,7 @@ enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *f, struct mq
 	word = script.word;
 	first = mq_arena_array(e->arena, n + 1, uint32_t);
 	meshes = find_meshes(e, first);
+	fputs(mq_export_head_lines(e, "# "), f);
 	put_system(e, n, f);
 	fprintf(f, "  hetero:\n    enable_hetero: %s\n    hetero_pipeline_layer_split: [",
 		meshes > 1 ? "True" : "False");

@@ -59,8 +59,7 @@ static bool says(const char *text, const char *name, const char *value)
 enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, struct mq_transformer *t,
 				   struct mq_err *err)
 {
-	static const char *const wanted[] = { "n_layers", "dim",        "vocab_size",
-					      "n_heads",  "hidden_dim", "max_context_length" };
+	static const char *const wanted[] = { "n_layers", "dim", "vocab_size", "n_heads", "hidden_dim", "max_seq_len" };
 
 	(void)arena;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
@@ -94,7 +93,7 @@ enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, str
 		.norm_eps = number(text, "norm_eps", 1e-5),
 		.rope_theta = number(text, "theta", 1e4),
 		.tied = whole(text, "enable_weight_tying", 0),
-		.seq = whole(text, "max_context_length", 0),
+		.seq = whole(text, "max_seq_len", 0),
 		.rms = true,
 		.gated = true,
 		.rotary = true,
@@ -128,7 +127,7 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 {
 	uint32_t copies = whole(text, "data_parallel_replicate_degree", 1), parts = 0;
 	uint32_t shards = whole(text, "data_parallel_shard_degree", 1);
-	double tokens = number(text, "num_tokens_per_train_step", 0);
+	double samples = number(text, "global_batch_size", 0), local = number(text, "local_batch_size", samples);
 
 	*s = (struct mq_shape){
 		.dp = copies * shards,
@@ -137,7 +136,6 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 		.ep = whole(text, "expert_parallel_degree", 1),
 		.pp = whole(text, "pipeline_parallel_degree", 1),
 		.virtual = 1,
-		.micro_batches = whole(text, "num_pp_microbatches", 1),
 		.sync = shards == 1                                       ? MQ_SYNC_ALLREDUCE :
 			says(text, "fsdp_reshard_after_forward", "never") ? MQ_SYNC_ZERO2 :
 									    MQ_SYNC_ZERO3,
@@ -151,15 +149,13 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	s->sequence_parallel = s->tp > 1 && whole(text, "enable_sequence_parallel", 1);
 	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)
 		return mq_bad(err, "the recipe's degrees are from 1");
-	if (tokens != e->train->batch * e->model->seq)
-		return mq_bad(err, "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f", tokens,
-			      e->train->batch * e->model->seq);
-	double rounds = tokens / s->dp / number(text, "num_tokens_per_microbatch_per_dp_rank", tokens);
-	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
+	if (samples != e->train->batch || number(text, "seq_len", 0) != e->model->seq)
 		return mq_bad(err,
-			      "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
-			      "over %u replicas",
-			      s->dp);
+			      "global_batch_size=%.0f and seq_len=%.0f, but --batch and the sequence are %.0f and %u",
+			      samples, number(text, "seq_len", 0), e->train->batch, e->model->seq);
+	double rounds = samples / s->dp / (s->pp > 1 ? number(text, "pipeline_parallel_microbatch_size", 1) : local);
+	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
+		return mq_bad(err, "its micro-batches do not divide the samples of a step over %u replicas", s->dp);
 	s->micro_batches = (uint32_t)rounds;
 	s->stage_layers = s->pp > 1 ? read_parts(text, e->arena, &parts) : NULL;
 	if (s->stage_layers && (!parts || parts % s->pp))

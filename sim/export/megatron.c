@@ -2,8 +2,8 @@
  *
  * The order of ranks is Megatron's tp-cp-ep-dp-pp. Uneven layers become --pipeline-model-parallel-layout
  * ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between stages, chunks of the interleaved schedule in
- * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Not said: data, tokenizer,
- * learning rate. SPDX-License-Identifier: Apache-2.0 */
+ * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Data, tokenizer and learning
+ * rate are DATA_ARGS, which as written measure the step on mock data. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "export/export.h"
@@ -145,7 +145,15 @@ static void put_launch(const struct mq_export *e, FILE *f)
 	uint32_t n = mq_export_nodes(e, &node);
 	bool equal = true;
 
-	fputs(mq_export_node_lines(e, "# "), f);
+	fprintf(f,
+		"#!/bin/bash\n%s"
+		"# Put your data, tokenizer and learning rate here; mock data measures the step at once.\n"
+		"DATA_ARGS=(--mock-data --tokenizer-type NullTokenizer --train-iters 20 --eval-iters 0 --lr 1e-5 --min-lr 1e-6\n"
+		"  --log-interval 1 --log-throughput)\n",
+		mq_export_head_lines(e, "# "));
+	if (n > 1)
+		fprintf(f, "# On each of %u machines; under Slurm: srun -N %u --ntasks-per-node=1 bash THIS_FILE\n", n,
+			n);
 	for (uint32_t i = 1; i < n; i++)
 		equal = equal && node[i].n == node[0].n;
 	fprintf(f, "%s%storchrun --nnodes %u --nproc-per-node ",
@@ -154,6 +162,10 @@ static void put_launch(const struct mq_export *e, FILE *f)
 		fprintf(f, "%u", node[0].n);
 	else
 		fputs("$PROCESSES", f); /* of this machine, as the lines above have them */
+	if (n > 1)
+		fputs(" --node-rank ${NODE_RANK:-${SLURM_NODEID:-0}} --master-addr ${MASTER_ADDR:-HOST_OF_RANK_0} "
+		      "--master-port 29500 \\\n ",
+		      f);
 	fprintf(f, " %s", mq_megatron_program(e->model->stack));
 }
 
@@ -258,6 +270,6 @@ enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_
 	put_capacity(e, f);
 	if (*e->software->flags)
 		fprintf(f, " \\\n  %s", e->software->flags);
-	fputc('\n', f);
+	fputs(" \\\n  \"${DATA_ARGS[@]}\"\n", f);
 	return MQ_OK;
 }

@@ -75,12 +75,15 @@ uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node
 	return n;
 }
 
-const char *mq_export_node_lines(const struct mq_export *e, const char *comment)
+const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 {
 	struct mq_export_node *node;
 	uint32_t n = mq_export_nodes(e, &node);
 	const char *text = "";
 	bool plain = true;
+
+	for (const char *line = e->head; line && *line; line += strcspn(line, "\n") + 1)
+		text = mq_arena_printf(e->arena, "%s%s%.*s\n", text, comment, (int)strcspn(line, "\n"), line);
 
 	for (uint32_t r = 0; r < e->n_ranks; r++)
 		plain = plain && e->rank[r] == r;

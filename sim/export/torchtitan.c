@@ -1,4 +1,4 @@
-/* torchtitan.c - a plan as a recipe of torchtitan: a Python module with a function that returns the whole
+/* torchtitan.c - a plan as a recipe of torchtitan 0.3.0: a Python module with a function that returns the whole
  * configuration, as torchtitan/config/README.md asks for (TOML files and flags are gone or going); its text is
  * platforms/launch/torchtitan.py.in.
  *
@@ -112,7 +112,6 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
 	bool sharded = s->sync >= MQ_SYNC_ZERO1;
-	double seq = e->model->seq;
 	uint32_t shards = sharded ? s->dp : 1;
 
 	if (sharded && e->resolved.zero_group && e->resolved.zero_group < s->dp * s->cp)
@@ -130,6 +129,7 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 		{ "recompute", s->recompute == MQ_RECOMPUTE_FULL      ? "FullAC.Config()" :
 			       s->recompute == MQ_RECOMPUTE_SELECTIVE ? "SelectiveAC.Config()" :
 									"None" },
+		{ "attention", s->cp > 1 ? "flex" : "varlen" }, /* which does not know context parallelism */
 		{ "compile", python_bool(strcmp(e->software->flags, "eager")) },
 		{ "async", python_bool(e->resolved.overlap_tp && s->tp > 1) },
 	};
@@ -140,11 +140,12 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "cp", "%u", s->cp);
 	mq_template_set(v, "ep", "%u", s->ep);
 	mq_template_set(v, "pp", "%u", s->pp);
-	mq_template_set(v, "micro_batches", "%u", s->micro_batches);
+	mq_template_set(v, "micro_batch", "%u", e->micro_batch);
+	/* A pipeline splits the local batch into its micro-batches; without one each is a step of gradient accumulation. */
+	mq_template_set(v, "local_batch", "%u", e->micro_batch * (s->pp > 1 ? s->micro_batches : 1));
+	mq_template_set(v, "batch", "%.0f", e->train->batch);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		mq_template_set(v, words[i].name, "%s", words[i].text);
-	mq_template_set(v, "micro_batch_tokens", "%.0f", e->micro_batch * seq);
-	mq_template_set(v, "step_tokens", "%.0f", e->train->batch * seq);
 }
 
 static enum mq_status check_options(const struct mq_export *e, struct mq_err *err)
@@ -171,7 +172,7 @@ static enum mq_status put_recipe(const struct mq_export *e, FILE *f, struct mq_e
 	mq_template_set(&v, "nodes", "%u", n);
 	mq_template_set(&v, "each", "%u", node[0].n);
 	mq_template_set(&v, "nccl", "%s", mq_export_nccl(e));
-	mq_template_set(&v, "machines", "%s", mq_export_node_lines(e, "# "));
+	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
 	set_model(&v, e);
 	set_plan(&v, e);
 	return mq_template_write(&v, "platforms/launch", "torchtitan.py.in", f, err);

@@ -315,14 +315,6 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 	return low->prog.schedule;
 }
 
-/* FLOPs of the model itself for one step, recomputation apart. */
-static double model_flop(const struct mq_model *m, const struct mq_train *train)
-{
-	struct mq_model_totals t = mq_model_totals(m);
-
-	return train->batch * (t.forward_flop + (train->infer ? 0 : t.backward_flop));
-}
-
 /* ---- the steps ------------------------------------------------------------------------------------------------- */
 
 /* *more: the verdict leaves something to do. */
@@ -352,7 +344,7 @@ static enum mq_status begin(struct mq_low *low, bool *more)
 	mq_low_number(low);
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
 		return MQ_OK;
-	out->model_flop = model_flop(low->model, low->train);
+	out->model_flop = low->train->batch * mq_sample_flop(low->model, low->train, low->software);
 	MQ_TRY(mq_low_memory(low));
 	*more = (out->verdict == MQ_VERDICT_OK || low->rq.past_memory) && !low->rq.memory_only;
 	if (*more) {

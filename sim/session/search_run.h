@@ -41,6 +41,8 @@ enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suff
 const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cluster *cluster, struct mq_arena *arena);
 /* Rank of the plan with this hash, from 1; 0: it has none. */
 uint32_t mq_rank_of(const struct mq_search_outcome *outcome, uint64_t hash);
+/* Where no plan is feasible: the nearest, what needs less, how many devices do. */
+void mq_search_nothing(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 /* Table of the best plans, why the first wins, what each engine did. */
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 /* The part of it behind the ranking, where there is a plan. */

@@ -295,3 +295,22 @@ uint32_t mq_software_stages(const struct mq_software *s, const struct mq_model *
 	}
 	return stages;
 }
+
+double mq_sample_flop(const struct mq_model *model, const struct mq_train *train, const struct mq_software *software)
+{
+	struct mq_model_totals t = mq_model_totals(model);
+	double flop = t.forward_flop + (train->infer ? 0 : t.backward_flop);
+
+	for (uint32_t i = 0; software && software->halves_causal && i < model->n_ops; i++) {
+		const struct mq_op *op = &model->op[i];
+
+		if (op->causal && op->phase == MQ_FORWARD)
+			flop -= (op->flop + (train->infer ? 0 : op->flop_bwd)) / 2;
+	}
+	return flop;
+}
+
+const char *mq_flop_convention(const struct mq_software *software)
+{
+	return software && software->halves_causal ? "half of causal attention counted" : "all of attention counted";
+}

@@ -275,9 +275,8 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 
 	json_object_foreach(root, key, value)
 	{
-		static const char *const known[] = {
-			"maquette_software", "inherits", "about", "listed", "target", "flags", NULL
-		};
+		static const char *const known[] = { "maquette_software", "inherits", "about", "listed", "target",
+						     "release",           "log_flop", "flags", NULL };
 		bool is_known = false;
 
 		for (const char *const *k = known; *k; k++)
@@ -308,6 +307,12 @@ static enum mq_status read_root(struct reader *r, json_t *root)
 	r->record->listed = json_is_true(json_object_get(root, "listed"));
 	if (json_object_get(root, "target"))
 		r->record->software.target = copied(r, root, "target");
+	if (json_object_get(root, "release"))
+		r->record->software.release = copied(r, root, "release");
+	if (r->record->software.target && !r->record->software.release)
+		return bad(r, "release", "is missing: of the framework whose settings --to TARGET writes");
+	if (json_object_get(root, "log_flop"))
+		r->record->software.halves_causal = !strcmp(copied(r, root, "log_flop"), "causal");
 	if (json_object_get(root, "flags"))
 		r->record->software.flags = copied(r, root, "flags");
 	if (!r->record->software.flags)

@@ -68,7 +68,7 @@ import json
 d = json.load(open("ds/ds_config.json"))
 assert d["train_batch_size"] == d["train_micro_batch_size_per_gpu"] * d["gradient_accumulation_steps"] * 4, d
 assert d["pipeline"]["stages"] == 2 and d["zero_optimization"]["stage"] == 0, d
-assert open("ds/hostfile").read() == "node0 slots=8\n"
+assert [l for l in open("ds/hostfile") if l[0] != "#"] == ["node0 slots=8\n"]
 P
 like=(-m llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=512,vocab=512,seq=2048 -p dgx1_v100 --batch 16 --dtype bf16)
 "$M" export --import in.sh "${like[@]}" -o pl.json >/dev/null
@@ -82,8 +82,8 @@ p, t = calls["ParallelismConfig"], calls["TrainingConfig"]
 assert p["data_parallel_shard_degree"] * p["pipeline_parallel_degree"] == 8, p
 assert p["fsdp_reshard_after_forward"] == "default", p # gathered once a step
 assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
-assert t["num_tokens_per_train_step"] == 16 * 2048 and t["mixed_precision_param"] == "bfloat16", t
-assert p["num_pp_microbatches"] * t["num_tokens_per_microbatch_per_dp_rank"] * 4 == 16 * 2048, (p, t)
+assert t["global_batch_size"] == 16 and t["seq_len"] == 2048 and t["mixed_precision_param"] == "bfloat16", t
+assert t["local_batch_size"] * 4 == 16 and t["local_batch_size"] % p["pipeline_parallel_microbatch_size"] == 0, (p, t)
 P
 # ZeRO++ is DeepSpeed's, asked for as options of the software.
 printf '%s\n' --micro-batch-size 1 >in.sh; "$M" export --import in.sh "${like[@]}" -o dp.json >/dev/null

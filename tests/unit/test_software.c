@@ -304,6 +304,19 @@ static void a_file_is_a_software(void **state)
 	unlink(other);
 }
 
+/* Of gpt with a layer of 64 wide and 32 tokens, attention is 4 x 32 x 32 x 64 forward and twice that back. */
+static void logs_count_attention(void **state)
+{
+	const struct mq_train step = { .batch = 1, .dtype = MQ_BF16 };
+	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=2,vocab=128", 32, &step);
+	struct mq_software half = *mq_software_plain(), whole = half;
+
+	(void)state;
+	half.halves_causal = true;
+	assert_true(mq_sample_flop(m, &step, &whole) - mq_sample_flop(m, &step, &half) == 3 * 4. * 32 * 32 * 64 / 2);
+	assert_string_equal(mq_flop_convention(&half), "half of causal attention counted");
+}
+
 static void generations_end(void **state)
 {
 	(void)state;
@@ -326,6 +339,7 @@ static void shipped_files_load(void **state)
 		"deepspeed",
 		"torchtitan",
 		"torchtitan-eager",
+		"torchtitan-0.1",
 		"fsdp",
 		"fsdp-compiled",
 		"ddp",
@@ -760,6 +774,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_plain),
+		cmocka_unit_test(logs_count_attention),
 		cmocka_unit_test(words_are_names),
 		cmocka_unit_test(values_of_each_kind),
 		cmocka_unit_test(children_inherit),

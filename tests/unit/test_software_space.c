@@ -317,7 +317,8 @@ static void rules_of_decisions(void **state)
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].recompute = MQ_RECOMPUTE_FULL;
 	expect_plan("megatron-core", plan, "has no setting for early_stop");
-	expect_plan("torchtitan", plan, NULL); /* its own way */
+	expect_plan("torchtitan", plan, "has no setting for early_stop");
+	expect_plan("torchtitan-0.1", plan, NULL); /* its own way */
 	plan->explicit = MQ_EXPLICIT_OFFLOAD_OPTIMIZER;
 	plan->offload_optimizer = true;
 	expect_plan("torchtitan", plan, "has no setting for offload_optimizer");

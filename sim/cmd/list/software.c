@@ -100,7 +100,7 @@ enum mq_status mq_list_software(const char *dir, const char *text, struct mq_are
 	if (record.inherits)
 		printf("inherits %s\n", record.inherits);
 	if (record.software.target)
-		printf("export --to %s\n", record.software.target);
+		printf("export --to %s (%s)\n", record.software.target, record.software.release);
 	for (int group = 0; group < MQ_N_SW_GROUPS; group++) {
 		printf("%s\n", mq_software_group_name(group));
 		for (const struct mq_software_field *f = mq_software_fields(); f->opt.type != MQ_OPT_END; f++) {

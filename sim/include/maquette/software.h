@@ -4,12 +4,12 @@
  * Software is an input of every question, as are model, cluster, calibration and plan. One file per software,
  * platforms/software/NAME.json; a file's presence is its registration:
  *   {"maquette_software": 1, "inherits": "OTHER", "about": "...",
- *    "listed": true, "target": "megatron", "flags": "--bf16",
+ *    "listed": true, "target": "megatron", "release": "Megatron-LM core_v0.19.0", "flags": "--bf16",
  *    "FIELD": {"value": x, "from": "documented"|"counted"|"fitted", "source": "..."}, ...,
  *    "runs": {"schedules": ["1f1b", ...], "sync": [...], "recompute": [...], "devices": ["gpu"],
  *             "uneven_stages": true, ...}}
  * "listed" (not inherited) marks those that `runs_in` names; "target" is the one of `export --to` whose
- * settings are this software's, "flags" what export adds to them. A value with "from": "fitted" also has "rows" (what
+ * settings are this software's, as of "release"; "flags" what export adds to them. A value with "from": "fitted" also has "rows" (what
  * it rests on) and "interval" ([low, high]). What a file does not say is its parent's, in the end the default of the
  * field table (mq_software_fields).
  *
@@ -131,6 +131,9 @@ struct mq_software {
 	const char *file; /* the software's own name, without options */
 	const char *about;
 	const char *target; /* of `export --to`; NULL = none */
+	const char *
+		release; /* of the framework whose settings these are, as its registry or repository names it; or NULL */
+	bool halves_causal; /* its log counts half of causal attention ("log_flop": "causal"; else all: "whole") */
 	const char *flags;  /* that export adds whatever the plan; "" = none */
 #define MQ_NUM(group, field, ...)  double field;
 #define MQ_INT(group, field, ...)  uint32_t field;
@@ -198,6 +201,11 @@ MQ_API const struct mq_software *mq_software_plain(void);
 MQ_API double mq_software_default(const struct mq_software *software, enum mq_decision_id id);
 /* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
  * computed again, each only where the plan has what it takes. `to` may not be `from`. */
+/* FLOP of the model itself for a sample, recomputation apart, as this software's log counts them; and that in words. */
+MQ_API double mq_sample_flop(const struct mq_model *model, const struct mq_train *train,
+			     const struct mq_software *software);
+MQ_API const char *mq_flop_convention(const struct mq_software *software);
+
 MQ_API void mq_software_apply_defaults(const struct mq_software *software, const struct mq_model *model,
 				       const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
 

@@ -15,8 +15,7 @@ double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_
 
 double mq_tflops_per_device(const struct mq_session *session, const struct mq_plan *plan, const struct mq_result *r)
 {
-	struct mq_model_totals t = mq_model_totals(session->model);
-	double flop = t.forward_flop + (session->train.infer ? 0 : t.backward_flop);
+	double flop = mq_sample_flop(session->model, &session->train, session->q.software);
 
 	return flop > 0 ? flop * r->samples_per_s / mq_plan_degrees(plan).n_devices / 1e12 : (double)NAN;
 }
@@ -367,7 +366,7 @@ static void print_least_devices(const struct mq_session *s, FILE *file)
 	}
 }
 
-static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session, FILE *file)
+void mq_search_nothing(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	char need[32], have[32];
@@ -433,7 +432,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		session->cluster->name, (unsigned long long)out->proposals, (unsigned long long)out->feasible,
 		(unsigned long long)out->judged, (unsigned long long)out->cached);
 	if (!out->n_best) {
-		print_nothing(out, session, file);
+		mq_search_nothing(session, out, file);
 		print_engines(out, file);
 		return;
 	}

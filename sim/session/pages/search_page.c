@@ -73,6 +73,31 @@ static void put_trust(const struct mq_session *s, const struct mq_search_outcome
 	fputs(",\n", f);
 }
 
+/* Why there is no plan, as the terminal says it, and the nearest. */
+static void put_reason(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_result *r = &out->nearest.result;
+	char *text;
+	size_t size;
+	FILE *words = open_memstream(&text, &size);
+
+	mq_assert(words);
+	mq_search_nothing(s, out, words);
+	fclose(words);
+	fputs("  \"reason\": ", f);
+	mq_json_put_text(f, text);
+	free(text);
+	if (out->have_nearest) {
+		fputs(", \"nearest\": {\"plan\": ", f);
+		mq_json_put_text(f, mq_plan_describe(out->nearest.plan, s->cluster, &scratch));
+		mq_json_add_f64(f, "peak_memory_B", r->peak_memory_B);
+		mq_json_add_f64(f, "memory_limit_B", r->memory_limit_B);
+		fputc('}', f);
+	}
+	fputs(",\n", f);
+}
+
 void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	fputs("{\"model\": ", f);
@@ -84,7 +109,11 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, &out->best[i], i + 1, f);
-	fputs("],\n", f);
+	fputs("],\n  \"flop_convention\": ", f);
+	mq_json_put_text(f, mq_flop_convention(s->q.software));
+	fputs(",\n", f);
+	if (!out->n_best)
+		put_reason(s, out, f);
 	put_trust(s, out, f);
 	fputs("  \"software\": [", f);
 	put_software(s, out, f);
