@@ -89,7 +89,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .json = false };
-	struct mq_session session;
+	MQ_CLOSED struct mq_session session = { .model = NULL };
 	const struct mq_args args = {
 		.table = { { mq_question_args, &o.asked }, { options, &o } },
 		.args_doc = "PLAN_A PLAN_B",
@@ -102,9 +102,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.path[1])
 		return mq_bad(err, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
-	enum mq_status status = compare(&o, &session, err);
-	mq_session_close(&session);
-	return status;
+	return compare(&o, &session, err);
 }
 
 const struct mq_command mq_command_diff = { .name = "diff",

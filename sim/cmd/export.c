@@ -272,7 +272,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .plan = NULL };
-	struct mq_session session;
+	MQ_CLOSED struct mq_session session = { .model = NULL };
 	struct mq_launch launch;
 	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { rows, &o } },
 				      .args_doc = "PLAN.json",
@@ -292,9 +292,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		ask_as_launched(&o, &launch);
 	}
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
-	enum mq_status status = o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);
-	mq_session_close(&session);
-	return status;
+	return o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);
 }
 
 const struct mq_command mq_command_export = { .name = "export",

@@ -316,7 +316,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .plan = NULL };
-	struct mq_session session;
+	MQ_CLOSED struct mq_session session = { .model = NULL };
 	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { options, &o } }, .doc = doc };
 
 	mq_asked_init(&o.asked);
@@ -329,9 +329,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(check_spread(&o, err));
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
-	enum mq_status status = run_simulation(&o, &session, err);
-	mq_session_close(&session);
-	return status;
+	return run_simulation(&o, &session, err);
 }
 
 const struct mq_command mq_command_simulate = { .name = "simulate",

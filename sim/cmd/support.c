@@ -263,7 +263,7 @@ static enum mq_status look(struct mq_session *session, bool json, struct mq_err 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .json = false };
-	struct mq_session session;
+	MQ_CLOSED struct mq_session session = { .model = NULL };
 	const struct mq_args args = {
 		.table = { { mq_question_args, &o.asked }, { options, &o } },
 		.doc = "Says what of a question is covered, by which values and measured runs, and what is not modelled; "
@@ -277,9 +277,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		o.asked.batch_given = true;
 	}
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
-	enum mq_status status = look(&session, o.json, err);
-	mq_session_close(&session);
-	return status;
+	return look(&session, o.json, err);
 }
 
 const struct mq_command mq_command_support = { .name = "support",

@@ -187,14 +187,12 @@ enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, 
 				   struct mq_import_notes *notes, struct mq_err *err)
 {
 	const char *names = "";
-	json_t *json;
+	json_auto_t *json = NULL;
 
 	MQ_TRY(mq_json_load(path, false, e->arena, &json, err));
 	take_out_auto(json, "", 0, e->arena, &names);
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
 	notes->skipped =
 		*names ? mq_arena_printf(e->arena, " (auto: as --batch and one micro-batch a step say)%s", names) : "";
-	enum mq_status status = import(e, &at, plan, err);
-	json_decref(json);
-	return status;
+	return import(e, &at, plan, err);
 }

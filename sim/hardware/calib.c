@@ -5,6 +5,7 @@
  * of its own. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/calib_fields.h"
 #include "maquette/calib.h"
+#include "base/text.h"
 #include "hardware/libraries.h"
 
 #include <jansson.h>
@@ -225,21 +226,15 @@ enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const 
 enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device, uint32_t n, const char *path,
 				     struct mq_err *err)
 {
-	json_t *root = n == 1 ? device_json(device[0]) : json_pack("{s:[]}", "entries");
-	FILE *file = fopen(path, "w");
-	int bad;
+	json_auto_t *root = n == 1 ? device_json(device[0]) : json_pack("{s:[]}", "entries");
+	FILE *file;
 
 	for (uint32_t i = 0; i < n && n > 1; i++)
 		json_array_append_new(json_object_get(root, "entries"), device_json(device[i]));
-	if (!file) {
-		json_decref(root);
-		return mq_bad(err, "%s: cannot be written: %m", path);
-	}
-	bad = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-	bad |= fputc('\n', file) == EOF;
-	bad |= fclose(file) != 0;
-	json_decref(root);
-	return bad ? mq_bad(err, "%s: writing failed (is the disk full?)", path) : MQ_OK;
+	MQ_TRY(mq_file_open(path, &file, err));
+	json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	fputc('\n', file);
+	return mq_file_close(file, path, err);
 }
 
 const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type)
@@ -339,39 +334,17 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 		.kind = MQ_GPU,
 		.mem_bw_Bps = mem_bw_Bps,
 		.memory_B = memory_B,
-		.sm_count = 1,
 		.compute_capability = 80,
-		.gemm_eff = 1,
-		.gemm_fp32 = 1,
-		.gemm_tf32 = 1,
-		.gemm_nv = 1,
-		.gemm_mx = 1,
-		.gemm_block = 1,
-		.gemm_token = 1,
-		.gemm_fp8 = 1,
-		.gemm_bw_share = 1,
-		.gemm_misaligned = 1,
-		.gemm_odd = 1,
 		.bmm_misaligned = 1,
-		.conv_eff = 1,
-		.conv_eff_simt = 1,
-		.conv_volume = 1,
-		.conv_depthwise = 1,
-		.attention_scale = 1,
-		.attention_bwd = 1,
-		.attention_fp8 = 1,
-		.elementwise_bw_share = 1,
-		.optimizer_share = 1,
-		.scan_share = 1,
-		.fragmentation = 1,
 		.copy_bw_Bps = mem_bw_Bps,
 		.host_bw_Bps = mem_bw_Bps,
 		.price_per_h = NAN,
 		.power_W = NAN,
-		.flop_fp8 = 1,
-		.flop_fp4 = 1,
 	};
 
+	for (const struct mq_calib_field *f = device_fields; f->name; f++)
+		if (!strcmp(f->unit, "1") && f->min > 0) /* shares and factors */
+			*(double *)(void *)((char *)&d + f->offset) = 1;
 	for (int i = 0; i < MQ_N_DTYPES; i++)
 		d.peak_flops[i] = peak_flops;
 	mq_calib_put_device(calib, &d);

@@ -210,11 +210,8 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 
 enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err)
 {
-	json_t *root;
-	enum mq_status status;
+	json_auto_t *root = NULL;
 
 	MQ_TRY(mq_json_file_load(path, &root, err));
-	status = read_root(root, path, nccl, err);
-	json_decref(root);
-	return status;
+	return read_root(root, path, nccl, err);
 }

@@ -268,13 +268,11 @@ enum mq_status mq_plan_load(const char *path, const struct mq_model *model, cons
 			    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	struct reading r = { path, model, cluster, arena, plan, err };
-	json_t *root;
+	json_auto_t *root = NULL;
 
 	MQ_TRY(mq_json_file_load(path, &root, err));
 	mq_plan_init(plan, arena, model->n_ops);
-	enum mq_status status = read_plan(&r, root);
-	json_decref(root);
-	return status;
+	return read_plan(&r, root);
 }
 
 /* ---- writing: by hand, so that the order of keys and the look of lists are ours ------------------ */

@@ -61,6 +61,8 @@ struct mq_session {
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);
+/* A session that is closed at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
+#define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
 /* A line for each device type without calibration: what was taken from the platform, what was assumed. */
 void mq_session_note(const struct mq_session *session, FILE *file);
 /* The question as worker processes are asked it; lives as long as the session. */

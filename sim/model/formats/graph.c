@@ -398,7 +398,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	const char *colon = strchr(request->spec, ':');
 	struct reader r = { .path = path, .infer = request->train && request->train->infer };
 	MQ_SCOPED struct mq_arena file = MQ_ARENA_INIT;
-	json_t *lines = json_array();
+	json_auto_t *lines = json_array();
 	enum mq_status status = parse(path, &file, lines, err);
 
 	if (status == MQ_OK) {
@@ -410,12 +410,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 					       NULL,
 				    err);
 	}
-	json_decref(lines);
-	if (status != MQ_OK)
-		return status;
-	if (mq_model_finish(&r.b, model, err) != MQ_OK)
-		return mq_wrap(err, "%s", path);
-	return MQ_OK;
+	MQ_TRY(status);
+	return mq_model_finish(&r.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 
 static bool probe(const char *path, const char *head, size_t size)

@@ -288,12 +288,10 @@ static enum mq_status load_object(const char *name, const char *path, const json
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
-	json_t *json;
+	json_auto_t *json = NULL;
 
 	MQ_TRY(mq_json_load(path, true, arena, &json, err));
-	enum mq_status status = load_object(mq_file_stem(path, arena), path, json, request, arena, model, err);
-	json_decref(json);
-	return status;
+	return load_object(mq_file_stem(path, arena), path, json, request, arena, model, err);
 }
 
 /* ---- configurations that are shipped ------------------------------------------------------------- */
@@ -314,12 +312,12 @@ static json_t *open_hub(struct mq_arena *arena, const char **path)
 const char **mq_hf_shipped(struct mq_arena *arena)
 {
 	const char **names = NULL, *path, *name;
-	json_t *hub = open_hub(arena, &path), *entry;
+	json_auto_t *hub = open_hub(arena, &path);
 	uint32_t n = 0, room = 0;
+	json_t *entry;
 
 	json_object_foreach(hub, name, entry) MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
 	MQ_PUSH(arena, names, n, room, NULL);
-	json_decref(hub);
 	return names;
 }
 
@@ -327,14 +325,13 @@ enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct
 				  struct mq_model **model, struct mq_err *err)
 {
 	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec), *path, *key;
-	json_t *hub = open_hub(arena, &path), *entry;
-	enum mq_status status = MQ_OK;
+	json_auto_t *hub = open_hub(arena, &path);
+	json_t *entry;
 
 	*model = NULL;
 	json_object_foreach(hub, key, entry) if (!strcasecmp(key, name)) /* as the hub takes names */
-		status = load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
-	json_decref(hub);
-	return status;
+		return load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
+	return MQ_OK;
 }
 
 static bool probe(const char *path, const char *head, size_t size)

@@ -361,9 +361,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	if (status != MQ_OK)
 		return status;
 	mq_replica_flow_keep(r.g.b.model, r.g.traits, arena);
-	if (mq_model_finish(&r.g.b, model, err) != MQ_OK)
-		return mq_wrap(err, "%s", path);
-	return MQ_OK;
+	return mq_model_finish(&r.g.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 
 static bool probe(const char *path, const char *head, size_t size)

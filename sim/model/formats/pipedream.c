@@ -271,9 +271,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		if (!strcmp(r.node[i - 1].id, r.node[i].id))
 			return mq_bad(err, "%s: two nodes are called '%s'; names must differ", path, r.node[i].id);
 	MQ_TRY(each_line(&r, bytes.data, true, err));
-	if (mq_model_finish(&r.b, model, err) != MQ_OK)
-		return mq_wrap(err, "%s", path);
-	return MQ_OK;
+	return mq_model_finish(&r.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 
 static bool probe(const char *path, const char *head, size_t size)

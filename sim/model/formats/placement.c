@@ -191,25 +191,21 @@ static enum mq_status read_graph(struct reader *r, const json_t *json, struct mq
 	MQ_TRY(read_nodes(r, nodes, err));
 	MQ_TRY(read_edges(r, edges, err));
 	find_mates(r->b.model, r->arena);
-	if (mq_model_finish(&r->b, model, err) != MQ_OK)
-		return mq_wrap(err, "%s", r->path);
-	return MQ_OK;
+	return mq_model_finish(&r->b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", r->path);
 }
 
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
 	struct reader r = { .path = path, .arena = arena };
-	json_t *json;
+	json_auto_t *json = NULL;
 
 	if (mq_file_options(path, request))
 		return mq_bad(err, "%s: placement files take no options ('%s' given)", path,
 			      mq_file_options(path, request));
 	MQ_TRY(mq_json_load(path, false, arena, &json, err));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
-	enum mq_status status = read_graph(&r, json, model, err);
-	json_decref(json);
-	return status;
+	return read_graph(&r, json, model, err);
 }
 
 static bool probe(const char *path, const char *head, size_t size)

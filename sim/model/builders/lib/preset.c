@@ -29,7 +29,7 @@ enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, cons
 			      struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, *path, *published = NULL;
-	json_t *sizes;
+	json_auto_t *sizes = NULL;
 
 	mq_opt_defaults(opts, given);
 	mq_opt_defaults(opts, preset);
@@ -37,9 +37,8 @@ enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, cons
 	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
 	path = mq_arena_printf(arena, "%s/sizes.json", dir);
 	MQ_TRY(mq_json_file_load(path, &sizes, err));
-	enum mq_status status = find_size(sizes, path, model, *(const char *const *)given, arena, &published, err);
-	json_decref(sizes);
-	return status == MQ_OK ? mq_opt_parse(opts, preset, path, published, arena, err) : status;
+	MQ_TRY(find_size(sizes, path, model, *(const char *const *)given, arena, &published, err));
+	return mq_opt_parse(opts, preset, path, published, arena, err);
 }
 
 const char *mq_builtin_name(const char *model, const char *options, struct mq_arena *arena)

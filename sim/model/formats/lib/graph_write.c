@@ -279,7 +279,7 @@ enum mq_status mq_graph_write(const struct mq_model_request *request, const char
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct family train, infer;
-	json_t *lines = NULL;
+	json_auto_t *lines = NULL;
 	enum mq_status status = load(&train, request, false, &arena, err);
 
 	if (status == MQ_OK)
@@ -294,8 +294,5 @@ enum mq_status mq_graph_write(const struct mq_model_request *request, const char
 		lines = lines_of(&train, &infer, request, &arena);
 		again = any && !(train.any_seq && infer.any_seq);
 	}
-	if (status == MQ_OK)
-		status = write_lines(lines, path, err);
-	json_decref(lines);
-	return status;
+	return status == MQ_OK ? write_lines(lines, path, err) : status;
 }

@@ -165,21 +165,19 @@ static enum mq_status read_family(const char *path, const json_t *row, struct mq
 
 enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family **families, struct mq_err *err)
 {
-	enum mq_status status = MQ_OK;
 	const struct mq_hf_key *keys;
 	struct mq_hf_family *list;
 	const char *dir, *path;
-	json_t *rows;
+	json_auto_t *rows = NULL;
 
 	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
 	MQ_TRY(read_keys(mq_arena_printf(arena, "%s/huggingface_keys.csv", dir), arena, &keys, err));
 	path = mq_arena_printf(arena, "%s/huggingface_families.json", dir);
 	MQ_TRY(mq_json_file_load(path, &rows, err));
 	*families = list = mq_arena_array(arena, json_array_size(rows) + 1, struct mq_hf_family);
-	for (size_t i = 0; i < json_array_size(rows) && status == MQ_OK; i++) {
+	for (size_t i = 0; i < json_array_size(rows); i++) {
 		list[i].keys = keys;
-		status = read_family(path, json_array_get(rows, i), &list[i], arena, err);
+		MQ_TRY(read_family(path, json_array_get(rows, i), &list[i], arena, err));
 	}
-	json_decref(rows);
-	return status;
+	return MQ_OK;
 }

@@ -65,12 +65,10 @@ static enum mq_status read_object(const char *path, const json_t *top, struct mq
 enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, struct mq_err *err)
 {
 	size_t n = *text ? strlen(*text) : 0;
-	json_t *top;
+	json_auto_t *top = NULL;
 
 	if (n < 5 || strcmp(*text + n - 5, ".json") != 0)
 		return MQ_OK;
 	MQ_TRY(mq_json_load(*text, true, arena, &top, err));
-	enum mq_status status = read_object(*text, top, arena, text, err);
-	json_decref(top);
-	return status;
+	return read_object(*text, top, arena, text, err);
 }
