@@ -311,9 +311,8 @@ static void put_systems(const struct mq_score_options *o, const struct coll_rows
 		for (uint32_t k = 0; k < i && first; k++)
 			first = strcmp(rows->row[k].table, r->table) || strcmp(rows->row[k].system, r->system);
 		struct mq_score_line line = line_of(o, rows, r->table, r->system, CLASS_LARGE);
-		if (!first || !line.stats.n)
-			continue;
-		mq_score_put_line(w, &line, NULL);
+		if (first && line.stats.n)
+			mq_score_put_line(w, &line, NULL);
 	}
 }
 
@@ -323,16 +322,14 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	struct mq_csv_writer w;
 	bool last = false;
 
-	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
-	mq_score_print_header();
+	MQ_TRY(mq_score_open_summary(o, &w, err));
 	for (; !last; files++) {
 		last = !*files;
 		for (int class = 0; class <= N_CLASSES; class ++) {
 			struct mq_score_line line = line_of(o, rows, *files, NULL, class);
 
-			if (!line.stats.n && !line.refused)
-				continue;
-			mq_score_put_line(&w, &line, NULL);
+			if (line.stats.n || line.refused)
+				mq_score_put_line(&w, &line, NULL);
 		}
 	}
 	if (o->left_out)

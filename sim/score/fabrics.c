@@ -22,14 +22,6 @@ static const char *inside_name(int inside)
 	return names[inside];
 }
 
-/* How the GPUs of a machine are usually joined. */
-static enum mq_inside usual_inside(const struct mq_device_calib *gpu, uint32_t per_node)
-{
-	if (gpu->nvlink_Bps > 0)
-		return gpu->cube_mesh <= 0 ? MQ_INSIDE_SWITCH : per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
-	return gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST;
-}
-
 const char *const mq_fabric_columns[] = { "system",      "gpu",      "gpus",         "nodes", "inside", "nvls",
 					  "nics",        "nic_Gbps", "fabric",       "sharp", "algo",   "proto",
 					  "per_process", "threads",  "nccl_version", NULL };
@@ -62,11 +54,6 @@ static enum mq_status word(const struct cells *c, const char *column, const char
 				   c->csv->line[c->row], column, text);
 }
 
-static const char *fabric_name(int fabric)
-{
-	return mq_fabric_name((enum mq_fabric)fabric);
-}
-
 /* The network, with what is usual beside the GPU where a row has none. */
 static enum mq_status read_network(const struct cells *c, const struct mq_device_calib *gpu,
 				   struct mq_fabric_spec *spec)
@@ -74,7 +61,7 @@ static enum mq_status read_network(const struct cells *c, const struct mq_device
 	double usual = gpu->gpus_per_nic > 0 ? ceil(spec->per_node / gpu->gpus_per_nic) : 1, cards, rate;
 	int fabric;
 
-	MQ_TRY(word(c, "fabric", fabric_name, MQ_N_FABRICS, MQ_FABRIC_IB, &fabric));
+	MQ_TRY(word(c, "fabric", (const char *(*)(int))mq_fabric_name, MQ_N_FABRICS, MQ_FABRIC_IB, &fabric));
 	MQ_TRY(number(c, "nics", usual, &cards));
 	MQ_TRY(number(c, "nic_Gbps", gpu->nic_Bps * 8 / GB, &rate));
 	if (!(cards >= 1) || !(rate > 0))
@@ -88,10 +75,14 @@ static enum mq_status read_network(const struct cells *c, const struct mq_device
 
 static enum mq_status read_inside(const struct cells *c, const struct mq_device_calib *gpu, struct mq_fabric_spec *spec)
 {
-	int inside;
+	/* How the GPUs of a machine are usually joined. */
+	int inside, usual = gpu->nvlink_Bps <= 0 ? (gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST) :
+			    gpu->cube_mesh <= 0  ? MQ_INSIDE_SWITCH :
+			    spec->per_node == 4  ? MQ_INSIDE_QUAD :
+						   MQ_INSIDE_CUBE;
 	double nvls;
 
-	MQ_TRY(word(c, "inside", inside_name, MQ_INSIDE_HOST + 1, (int)usual_inside(gpu, spec->per_node), &inside));
+	MQ_TRY(word(c, "inside", inside_name, MQ_INSIDE_HOST + 1, usual, &inside));
 	spec->inside = spec->per_node == 1 ? MQ_INSIDE_NONE : (enum mq_inside)inside;
 	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
 	spec->pcie_Bps = gpu->pcie_Bps;

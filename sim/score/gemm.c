@@ -231,19 +231,12 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 
 	for (int k = 1; k < N_REFUSALS; k++)
 		refused += rows->refused[k];
-	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
-	mq_score_print_header();
+	MQ_TRY(mq_score_open_summary(o, &w, err));
 	for (uint32_t t = 0; t <= n_types; t++) {
-		struct mq_score_line line = {
-			.kind = "gemm",
-			.table = t < n_types ? types[t] : "all",
-			.refused = t < n_types ? 0 : rows->skipped + refused,
-			.stats = stats_of(o, rows, t < n_types ? types[t] : NULL),
-			.spearman = NAN,
-			.regret = NAN,
-		};
+		struct mq_errors e = stats_of(o, rows, t < n_types ? types[t] : NULL);
 
-		mq_score_put_line(&w, &line, NULL);
+		mq_score_put_errors(&w, "gemm", t < n_types ? types[t] : "all",
+				    t < n_types ? 0 : rows->skipped + refused, &e);
 	}
 	for (int k = 1; k < N_REFUSALS; k++)
 		if (rows->refused[k])

@@ -146,16 +146,6 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-static void put_line(struct mq_csv_writer *w, const char *kind, const char *name, struct mq_errors stats,
-		     uint32_t left_out)
-{
-	struct mq_score_line line = {
-		.kind = kind, .table = name, .refused = left_out, .stats = stats, .spearman = NAN, .regret = NAN
-	};
-
-	mq_score_put_line(w, &line, NULL);
-}
-
 static enum mq_status write_summary(const struct mq_score_options *o, const struct rows *rows, double *mean,
 				    struct mq_err *err)
 {
@@ -164,8 +154,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	struct mq_csv_writer w;
 	uint32_t left_out;
 
-	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
-	mq_score_print_header();
+	MQ_TRY(mq_score_open_summary(o, &w, err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct mq_kernel_row *r = &rows->row[i];
 		bool first = true;
@@ -175,13 +164,13 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		if (!first)
 			continue;
 		stats = stats_of(o, rows, r, r->memory, &left_out);
-		put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation), stats,
-			 left_out);
+		mq_score_put_errors(&w, kinds[r->memory],
+				    mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation), left_out, &stats);
 	}
 	for (int memory = 0; memory <= 1; memory++) {
 		stats = stats_of(o, rows, NULL, memory, &left_out);
 		if (stats.n + left_out)
-			put_line(&w, kinds[memory], "all", stats, left_out);
+			mq_score_put_errors(&w, kinds[memory], "all", left_out, &stats);
 		if (!memory || isnan(*mean))
 			*mean = stats.mean;
 	}

@@ -107,6 +107,21 @@ void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line
 	printf("\n");
 }
 
+void mq_score_put_errors(struct mq_csv_writer *w, const char *kind, const char *table, uint32_t refused,
+			 const struct mq_errors *errors)
+{
+	const struct mq_score_line line = { kind, table, refused, *errors, NAN, NAN };
+
+	mq_score_put_line(w, &line, NULL);
+}
+
+enum mq_status mq_score_open_summary(const struct mq_score_options *o, struct mq_csv_writer *w, struct mq_err *err)
+{
+	MQ_TRY(mq_csv_create(w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
+	mq_score_print_header();
+	return MQ_OK;
+}
+
 uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i)
 {
 	uint32_t same = 0;

@@ -72,6 +72,12 @@ extern const char mq_score_summary_header[];
 /* Writes it, and prints it under the name `shown` (NULL = its table's). */
 void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line, const char *shown);
 void mq_score_print_header(void);
+/* The same of errors alone, which have no ranks. */
+void mq_score_put_errors(struct mq_csv_writer *w, const char *kind, const char *table, uint32_t refused,
+			 const struct mq_errors *errors);
+/* Creates summary.csv in the options' folder, and prints the header. */
+enum mq_status mq_score_open_summary(const struct mq_score_options *options, struct mq_csv_writer *w,
+				     struct mq_err *err) MQ_MUST_CHECK;
 /* How many of text[n] are the same as text[i]; 0 where that is NULL or an earlier one is the same. */
 uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i);
 

@@ -209,15 +209,9 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 	struct errand *e = mq_arena_array(c->session->arena, 1, struct errand);
 	char what[128];
 
-	*e = (struct errand){
-		.c = c,
-		.comm = comm,
-		.id = id,
-	};
-
+	*e = (struct errand){ .c = c, .comm = comm, .id = id };
 	while (e->place < (int)comm->n && comm->rank[e->place] != c->ranks->rank)
 		e->place++;
-
 	if ((uint32_t)e->place == comm->n)
 		return MQ_OK;
 	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n, comm->rank[0],

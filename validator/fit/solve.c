@@ -125,18 +125,6 @@ enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct m
 	return MQ_OK;
 }
 
-static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws, struct mq_arena *arena)
-{
-	double *value = mq_arena_array(arena, n_draws, double);
-
-	for (uint32_t p = 0; p < fit->n_params; p++) {
-		for (uint32_t d = 0; d < n_draws; d++)
-			value[d] = draws[(size_t)d * fit->n_params + p];
-		fit->param[p].low = mq_quantile(value, n_draws, .025);
-		fit->param[p].high = mq_quantile(value, n_draws, .975);
-	}
-}
-
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
 				double *draws, struct mq_err *err)
 {
@@ -170,8 +158,13 @@ enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_
 		for (uint32_t p = 0; p < fit->n_params; p++)
 			draws[(size_t)d * fit->n_params + p] = *fit->param[p].value;
 	}
-	for (uint32_t p = 0; p < fit->n_params; p++)
+	double *value = mq_arena_array(arena, n_draws, double);
+	for (uint32_t p = 0; p < fit->n_params; p++) {
 		*fit->param[p].value = best[p];
-	intervals(fit, draws, n_draws, arena);
+		for (uint32_t d = 0; d < n_draws; d++)
+			value[d] = draws[(size_t)d * fit->n_params + p];
+		fit->param[p].low = mq_quantile(value, n_draws, .025);
+		fit->param[p].high = mq_quantile(value, n_draws, .975);
+	}
 	return MQ_OK;
 }

@@ -39,15 +39,6 @@ struct record {
 	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor */
 };
 
-static enum mq_status record_open(struct record *record, const char *path, struct mq_err *err)
-{
-	record->path = path;
-	MQ_TRY(mq_file_open(path, &record->file, err));
-	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
-	      record->file);
-	return MQ_OK;
-}
-
 static void put_quoted(FILE *file, const char *text)
 {
 	if (!strpbrk(text, ",\"\n")) {
@@ -110,14 +101,6 @@ static void record_sample(struct record *record, const struct mq_schedule *sched
 			bytes, flop, owner[t->device]->name, sample, values->switches[i], values->steal_s,
 			values->throttled, values->lost_s[i]);
 	}
-}
-
-static enum mq_status record_close(struct record *record, struct mq_err *err)
-{
-	FILE *file = record->file;
-
-	record->file = NULL;
-	return mq_file_close(file, record->path, err);
 }
 
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
@@ -345,7 +328,10 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		m->record[i].found = found;
-		MQ_TRY(record_open(&m->record[i], replay_record_path(job, i, &m->arena), err));
+		m->record[i].path = replay_record_path(job, i, &m->arena);
+		MQ_TRY(mq_file_open(m->record[i].path, &m->record[i].file, err));
+		fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
+		      m->record[i].file);
 	}
 	return MQ_OK;
 }
@@ -482,12 +468,11 @@ static enum mq_status close_records(struct measure *m, enum mq_status status, st
 	for (uint32_t i = 0; m->record && i < m->job->session.n_schedules; i++) {
 		struct mq_err late = MQ_ERR_INIT;
 
-		if (!m->record[i].file || record_close(&m->record[i], &late) == MQ_OK)
+		if (!m->record[i].file || mq_file_close(m->record[i].file, m->record[i].path, &late) == MQ_OK ||
+		    status != MQ_OK)
 			continue;
-		if (status == MQ_OK) {
-			*err = late;
-			status = late.status;
-		}
+		*err = late;
+		status = late.status;
 	}
 	return status;
 }
