@@ -99,6 +99,15 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Half of a word: a number between -1 and 1 read as bf16, evenly spread, as what kernels draw depends on how many bits
+ * change from one to the next. Its bytes are numbers in fp8 too, whichever of its types. */
+static uint32_t random_half(uint64_t r)
+{
+	uint32_t exponent = 0x7e - (uint32_t)__builtin_ctz((uint32_t)(r >> 8) | 1u << 6);
+
+	return ((uint32_t)r & 1) << 15 | exponent << 7 | ((uint32_t)(r >> 1) & 0x3f);
+}
+
 /* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and bf16. */
 static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
 {
@@ -108,13 +117,8 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 	mq_rng_seed(&rng, seed);
 	for (uint32_t i = 0; i < RANDOM_WORDS; i++) {
 		uint64_t r = mq_rng_next(&rng);
-		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff), low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
 
-		low &= 0xbfbfu; /* bytes that are numbers in fp8 too, whichever of its types */
-		high &= 0xffbfu;
-		high |= (uint32_t)(r >> 16 & 1) << 15;
-		low |= (uint32_t)(r >> 17 & 1) << 15;
-		word[i] = high << 16 | low;
+		word[i] = random_half(r >> 32) << 16 | random_half(r);
 	}
 	for (size_t at = 0; at < c->pool.size; at += RANDOM_WORDS * sizeof(uint32_t)) {
 		size_t left = c->pool.size - at, part = RANDOM_WORDS * sizeof(uint32_t);
@@ -227,7 +231,7 @@ static void release(struct cuda *c)
 	CUDA_DROP(c, cudnnDestroy, c->dnn);
 	for (int l = 0; l < MQ_N_STREAMS; l++)
 		CUDA_DROP(c, cudaFree, c->workspace[l]);
-	CUDA_DROP(c, cudaFree, c->scales);
+	CUDA_DROP(c, cudaFree, c->scale);
 	CUDA_DROP(c, cudaFree, c->pool.in);
 	CUDA_DROP(c, cudaFree, c->pool.out);
 	CUDA_DROP(c, cudaFree, c->reserved);

@@ -104,6 +104,28 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* The calibrations that are shipped, and what libraries do. */
+static enum mq_status shipped(struct calibrate *c, struct mq_calib **calib, struct mq_err *err)
+{
+	const char *dir;
+
+	*calib = mq_calib_new(c->arena);
+	MQ_TRY(mq_find_dir("platforms/calib", c->arena, &dir, err));
+	return mq_calib_load_dir(*calib, dir, err);
+}
+
+/* The shipped calibration of a GPU that a driver calls by this name; NULL = none. */
+static enum mq_status known_gpu(struct calibrate *c, const struct mq_libraries **libraries,
+				const struct mq_device_calib **known, struct mq_err *err)
+{
+	struct mq_calib *set;
+
+	MQ_TRY(shipped(c, &set, err));
+	*libraries = set->libraries;
+	*known = is_gpu(c) ? mq_calib_type_in(set, c->type, true) : NULL;
+	return MQ_OK;
+}
+
 static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n, struct mq_err *err)
 {
 	const char **device = mq_arena_array(c->arena, c->devices, const char *);
@@ -118,12 +140,16 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 				      .fused_attention = true,
 				      .seed = c->seed };
 
+	const struct mq_libraries *libraries;
+	const struct mq_device_calib *known;
+	MQ_TRY(known_gpu(c, &libraries, &known, err));
 	if (is_gpu(c)) {
-		r.n_dtypes = 4;
+		r.n_dtypes = known && known->peak_flops[MQ_FP8] > 0 ? 5 : 4;
 		r.dtype[0] = MQ_BF16;
 		r.dtype[1] = MQ_FP16;
 		r.dtype[2] = MQ_TF32;
 		r.dtype[3] = MQ_FP32;
+		r.dtype[4] = MQ_FP8;
 		r.speed_flops = 2e14;
 		r.largest_B = 1 << 30;
 		r.repeats = 4;
@@ -136,7 +162,7 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
 		struct mq_schedule *s = mq_probe_build(&r, p, c->arena);
 
-		if (!s || (is_gpu(c) && !strcmp(mq_probe_name[p], "attention")))
+		if (!s)
 			continue;
 		MQ_TRY(mq_schedule_check(s, NULL, err));
 		MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
@@ -413,12 +439,10 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 				      .kind = fit->device.kind,
 				      .class = class_of(fit->link.name) };
 	struct mq_cluster *cluster = mq_node_cluster(&p, c->arena);
-	struct mq_calib *calib = mq_calib_new(c->arena);
+	struct mq_calib *calib;
 	struct mq_samples samples;
-	const char *dir;
 
-	MQ_TRY(mq_find_dir("platforms/calib", c->arena, &dir, err));
-	MQ_TRY(mq_libraries_load(calib->libraries, dir, c->arena, err));
+	MQ_TRY(shipped(c, &calib, err));
 	MQ_TRY(mq_calib_load(calib, c->out, err));
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	MQ_TRY(mq_samples_load(c->from.item[0], c->arena, &samples, err));
@@ -483,6 +507,7 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in, stru
 		request.cores = in->trace->sms;
 		request.compute_capability = in->trace->compute_capability;
 	}
+	MQ_TRY(known_gpu(c, &request.libraries, &request.known, err));
 	/* What a process holds beyond its buffers: context and libraries. */
 	request.reserve_B = recorded(in->environment, "memory_in_use_B=") - recorded(in->environment, "buffers_B=");
 	if (!(recorded(in->environment, "buffers_B=") > 0))

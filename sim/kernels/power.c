@@ -1,15 +1,22 @@
 /* power.c - what a device draws, and the clock at which that is its board limit; see cost.h.
  *
- * A device draws power_idle of its limit whatever it does, memory_J for each byte and flop_J for each 16-bit operation
- * of a GEMM. Types of other widths take as much power at their own full rate as 16 bits at theirs, but for fp8 and fp4,
- * whose energy was timed. Kernels of attention do fewer operations in a second than GEMMs and draw no less in
- * proportion: BUSY of a GEMM's power at full rate is drawn by multiprocessors that are busy at all. On a H100 a GEMM
- * draws 870 W beyond idle at full clock, cuDNN's attention (half of its rate) 690, FlashAttention 2 (a quarter) 580
- * (results/limits_h100).
+ * A device draws power_idle of its limit whatever it does, memory_J for each byte (kernels that sweep through memory
+ * as if they filled its bandwidth, however far they fall behind: their multiprocessors are busy), and for kernels of
+ * tensor cores by flop_J, that of a 16-bit operation of a GEMM: BUSY of it by the operations that its
+ * multiprocessors could do while they are busy, the rest by those that they do. Types of other widths take as much
+ * power at their own full rate as 16 bits at theirs, but for fp8 and fp4, whose energy was timed. Attention draws
+ * ATTENTION times as much: exponentials.
  *
- * Where the mean draw would pass the limit, the clock x falls until it does not. Dynamic power goes with f V^2 and the
- * voltage follows the clock: energy with x^1.5, power with x^2.5. Bursts of products with rests between them on a H100
- * gave 2.5 (same place), limits of other boards of one chip 2 to 3. Memory has a clock of its own.
+ * No kernel draws more than BURST times what a GEMM in 16 bits does at its full rate: a faster regulator lowers the
+ * clock at once, within the first calls of a short loop, and what is timed as full speed has that clock. So a loop
+ * that goes on takes 1.19 to 1.22 times as long whatever its type and shape. Bursts of 5 to 10 ms with rests on a
+ * H200 (results/kernels_h200) drew, beyond the idle 120 W, 816 W in products of bf16, 880 in fp8, 770 in small ones,
+ * 850 and 806 in cuDNN's attention forward and backward, 410 in sums through memory; casts, norms and sums that go
+ * on 480 to 545.
+ *
+ * Where the mean draw would pass the limit, the clock x falls until it does not. Power goes with x^2 (timed: loops of
+ * the same kernels at their limit, and bursts below it; 2.5 if voltage followed the clock all the way). Memory has a
+ * clock of its own.
  *
  * Not modelled: temperature, differences between boards, operands of few bits set (zeros draw 40 % less).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +25,9 @@
 #include "maquette/cost.h"
 
 #define BUSY         .5
-#define ENERGY_OF_HZ 1.5
+#define ATTENTION    1.2
+#define BURST        1.08
+#define ENERGY_OF_HZ 1.
 #define LEAST_CLOCK  .1
 #define PROBE_CLOCK  .8
 enum { HALVINGS = 40 };
@@ -34,28 +43,43 @@ static double flop_J(const struct mq_device_calib *d, enum mq_dtype dtype)
 	return d->peak_flops[dtype] > 0 ? d->flop_J * peak / d->peak_flops[dtype] : 0;
 }
 
+double mq_power_sweep_W(const struct mq_device_calib *device)
+{
+	return device->memory_J * device->mem_bw_Bps * device->elementwise_bw_share;
+}
+
 /* Adds one kernel that takes `seconds` at full clock and `slow_s` at PROBE_CLOCK. */
 static void add_kernel(const struct mq_device_calib *d, const struct mq_kernel *k, double seconds, double slow_s,
 		       struct mq_draw *sum)
 {
-	double clocked_s = fmax(slow_s - seconds, 0) / (1 / PROBE_CLOCK - 1), each = flop_J(d, k->dtype);
+	double clocked_s = fmin(fmax(slow_s - seconds, 0) / (1 / PROBE_CLOCK - 1), seconds);
+	double memory = d->memory_J * k->bytes, share = 0;
 
-	sum->clocked_s += fmin(clocked_s, seconds);
-	sum->other_s += fmax(seconds - clocked_s, 0);
-	sum->other_J += d->memory_J * k->bytes;
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
 	case MQ_KERNEL_CONV:
 	case MQ_KERNEL_RECURRENT:
-		sum->clocked_J += each * k->flop;
+		share = 1;
 		break;
 	case MQ_KERNEL_ATTENTION:
-		sum->clocked_J += each * ((1 - BUSY) * k->flop +
-					  BUSY * d->peak_flops[k->dtype] * d->gemm_eff * fmin(clocked_s, seconds));
+		share = ATTENTION;
+		break;
+	case MQ_KERNEL_MEMORY:
+	case MQ_KERNEL_OPTIMIZER:
+	case MQ_KERNEL_EMBEDDING:
+	case MQ_KERNEL_SCAN:
+		memory = mq_power_sweep_W(d) * seconds;
 		break;
 	default:
 		break;
 	}
+	double flops = (1 - BUSY) * k->flop + BUSY * d->peak_flops[k->dtype] * d->gemm_eff * clocked_s;
+	double most = BURST * flop_J(d, MQ_BF16) * d->peak_flops[MQ_BF16] * d->gemm_eff * seconds - memory;
+	sum->clocked_s += clocked_s;
+	sum->other_s += seconds - clocked_s;
+	sum->other_J += memory;
+	if (share > 0)
+		sum->clocked_J += fmin(share * flop_J(d, k->dtype) * flops, fmax(most, 0));
 }
 
 void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times, struct mq_draw *sum)
@@ -98,20 +122,13 @@ double mq_power_clock(const struct mq_device_calib *device, double limit_W, cons
 	return low;
 }
 
-/* Seconds until so many calls are done: at full clock until full_s have passed. */
-static double done_s(double calls, double call_s, double slow_s, double full_s)
-{
-	double first = fmin(calls, full_s / call_s);
-
-	return first * call_s + (calls - first) * slow_s;
-}
-
-double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel, double from, double to)
+double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel,
+		       const struct mq_draw *beside, double from, double to)
 {
 	struct mq_kernel k = *kernel;
 	const struct mq_work work = { .n_kernels = 1, .kernel = &k };
 	struct mq_device_calib slow = *device;
-	struct mq_draw draw = { 0 };
+	struct mq_draw draw = *beside;
 	double call_s = mq_cost_kernel(device, &k), room_W = device->power_W * (1 - device->power_idle);
 
 	mq_power_add(device, &work, 1, &draw);
@@ -119,8 +136,8 @@ double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_ker
 	if (slow.clock >= 1)
 		return call_s;
 	double W = drawn_W(&draw, 1), full_s = device->power_s * log(W / fmax(W - room_W, 1e-9 * W));
-	double slow_s = mq_cost_kernel(&slow, &k);
+	double slow_s = mq_cost_kernel(&slow, &k), full_calls = full_s / (call_s + beside->other_s);
 	if (isinf(to))
 		return slow_s;
-	return (done_s(to, call_s, slow_s, full_s) - done_s(from, call_s, slow_s, full_s)) / (to - from);
+	return slow_s - (slow_s - call_s) * (fmin(to, full_calls) - fmin(from, full_calls)) / (to - from);
 }

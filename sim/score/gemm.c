@@ -25,7 +25,8 @@ struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
 	struct mq_gemm_sample s;
-	double cast_B; /* moved per element of the first operand by a cast that is in the time; 0 = none is */
+	double cast_B;  /* moved per element of the first operand by its cast; 0 = there is none */
+	bool with_cast; /* that is in the time */
 	const char *scaling, *loop;
 	double predicted_s;
 };
@@ -106,12 +107,16 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 	};
 	MQ_TRY(read_scaling(csv, i, row, err));
 	MQ_TRY(read_loop(csv, i, row, err));
-	if (cast_us > 0)
-		row->cast_B = 0;
 	if (mq_score_device(o->calib, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
-	if (*refusal == SCORED && !(mq_calib_device(o->calib, row->type)->peak_flops[dtype] > 0))
+	const struct mq_device_calib *d = mq_calib_device(o->calib, row->type);
+	if (!(d->peak_flops[dtype] > 0))
 		*refusal = NOT_ON_GPU;
+	row->with_cast = row->cast_B > 0 && !*mq_csv_word(csv, i, "cast_us");
+	row->s.cast_s = row->with_cast ?
+				number[0] * number[2] * row->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share) +
+					CASTS * d->launch_s :
+				cast_us * 1e-6;
 	return MQ_OK;
 }
 
@@ -148,11 +153,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 
 static double row_time(const struct mq_device_calib *d, const struct gemm_row *r)
 {
-	double elements = r->s.m * r->s.k, cast_s = 0;
-
-	if (r->cast_B > 0)
-		cast_s = elements * r->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share) + CASTS * d->launch_s;
-	return mq_gemm_loop_s(d, &r->s) + cast_s;
+	return mq_gemm_loop_s(d, &r->s) + (r->with_cast ? r->s.cast_s : 0);
 }
 
 /* Error summary of the rows of one device type, as they stand. */

@@ -36,7 +36,7 @@ done
 # Bootstrap intervals of five samples cover a little less than the 95 % that they state: 44 of these 50.
 [ "$(grep -c inside intervals)" -ge 40 ] || sort intervals | uniq -c
 calibrate 1 20
-# What runs as something else is fitted to nothing: attention never, without cuDNN and NVRTC neither of the two.
+# What runs as something else is fitted to nothing: without cuDNN and NVRTC none of the three.
 grep -c attention_scale log
 MAQUETTE_CUDNN=off MAQUETTE_NVRTC=off "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 10 -o bare.json >bare.log 2>&1 || cat bare.log
 grep -cE '^ *(conv_eff|optimizer_share|attention_scale)' bare.log

@@ -55,8 +55,9 @@
 #define MOCK_CALL_A_S    12e-6
 #define MOCK_CALL_BPS    150e9
 
-#define MOCK_CONV_EFF   0.61
-#define MOCK_ADAM_SHARE 0.66 /* of a sweep's speed */
+#define MOCK_CONV_EFF      0.61
+#define MOCK_ATTENTION_EFF 0.4
+#define MOCK_ADAM_SHARE    0.66 /* of a sweep's speed */
 
 enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL, MOCK_HOST };
 

@@ -1,6 +1,8 @@
 /*
- * mock_cudnn.c - convolutions of cuDNN: see mock.h. Descriptors mean something: sizes that belong together, one format and
- * type, the algorithm and the workspace that were asked for, operands inside their memory.
+ * mock_cudnn.c - convolutions and fused attention of cuDNN: see mock.h. Descriptors mean something: sizes that belong
+ * together, one format and type, the algorithm and the workspace that were asked for, operands inside their memory. A graph
+ * is attention if its products, masks and softmax are those of a forward or a backward pass and every tensor between them
+ * is written before it is read.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -275,4 +277,263 @@ MOCK_API cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, cons
 				  (int)algo,
 				  workspace,
 				  workspace_B });
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 512 };
+
+struct backend {
+	int type, finished, n;
+	struct {
+		int name, type;
+		int64_t n;
+		char data[MOST_BYTES];
+	} attribute[MOST_ATTRIBUTES];
+};
+
+static size_t width_of(int type)
+{
+	switch (type) {
+	case CUDNN_TYPE_BOOLEAN:
+		return 1;
+	case CUDNN_TYPE_DATA_TYPE:
+	case CUDNN_TYPE_HEUR_MODE:
+	case CUDNN_TYPE_POINTWISE_MODE:
+	case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
+		return 4;
+	default:
+		return 8;
+	}
+}
+
+MOCK_API cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+						    cudnnBackendDescriptor_t *descriptor)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+
+	b->type = (int)type;
+	*descriptor = b;
+	return (cudnnStatus_t)0;
+}
+
+MOCK_API cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
+{
+	free(descriptor);
+	return (cudnnStatus_t)0;
+}
+
+MOCK_API cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+						cudnnBackendAttributeType_t type, int64_t n, const void *value)
+{
+	struct backend *b = descriptor;
+	size_t bytes = width_of((int)type) * (size_t)n;
+
+	if (b->finished || b->n == MOST_ATTRIBUTES || bytes > MOST_BYTES)
+		return (cudnnStatus_t)2000;
+	b->attribute[b->n].name = (int)name;
+	b->attribute[b->n].type = (int)type;
+	b->attribute[b->n].n = n;
+	memcpy(b->attribute[b->n++].data, value, bytes);
+	return (cudnnStatus_t)0;
+}
+
+/* The attribute's data, NULL where it was not set. */
+static const void *given(const struct backend *b, int name, int64_t *n)
+{
+	for (int i = 0; i < b->n; i++)
+		if (b->attribute[i].name == name) {
+			if (n)
+				*n = b->attribute[i].n;
+			return b->attribute[i].data;
+		}
+	return NULL;
+}
+
+static struct backend *linked(const struct backend *b, int name)
+{
+	struct backend *const *at = given(b, name, NULL);
+
+	return at ? *at : NULL;
+}
+
+static int64_t number_of(const struct backend *b, int name, int64_t place)
+{
+	const int64_t *at = given(b, name, NULL);
+
+	return at ? at[place] : -1;
+}
+
+static int word_of(const struct backend *b, int name)
+{
+	const int *at = given(b, name, NULL);
+
+	return at ? *at : -1;
+}
+
+static int flag_of(const struct backend *b, int name)
+{
+	const char *at = given(b, name, NULL);
+
+	return at && *at;
+}
+
+MOCK_API cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
+{
+	struct backend *b = descriptor;
+
+	for (int i = 0; i < b->n; i++) /* what it is made of is finished, but for the engine that heuristics wrote */
+		for (int64_t j = 0; b->attribute[i].type == CUDNN_TYPE_BACKEND_DESCRIPTOR && j < b->attribute[i].n; j++)
+			if (!((struct backend **)(void *)b->attribute[i].data)[j]->finished)
+				return (cudnnStatus_t)2000;
+	if (b->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+	    !linked(b, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->n) /* the first engine takes no graph */
+		return (cudnnStatus_t)3000;
+	b->finished = 1;
+	return (cudnnStatus_t)0;
+}
+
+/* Two engines, of which the second takes the graph; the size of the workspace. */
+MOCK_API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+						cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+						int64_t most, int64_t *n, void *value)
+{
+	struct backend *b = descriptor, **engine = value;
+
+	*n = 1;
+	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
+		*(int64_t *)value = (int64_t)WORKSPACE_B;
+		return (cudnnStatus_t)0;
+	}
+	if (name != CUDNN_ATTR_ENGINEHEUR_RESULTS || most < 2 || !b->finished)
+		return (cudnnStatus_t)2000;
+	*n = 2;
+	engine[0]->finished = engine[1]->finished = 1;
+	engine[1]->n = 1;
+	engine[1]->attribute[0].name = CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH;
+	*(struct backend **)(void *)engine[1]->attribute[0].data = linked(b, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	return (cudnnStatus_t)0;
+}
+
+struct attention {
+	int products, exponentials, maxima, sums, masks, transposes;
+	const struct backend *query, *key; /* operands of the first product: [., heads, rows, columns] */
+	int type;
+};
+
+static int64_t dim(const struct backend *tensor, int axis)
+{
+	return number_of(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, axis);
+}
+
+/* [., h, m, k] [., g, k, n] = [., h, m, n], g heads shared by h. */
+static void check_product(const struct backend *a, const struct backend *b, const struct backend *c)
+{
+	if (dim(a, 3) != dim(b, 2) || dim(a, 2) != dim(c, 2) || dim(b, 3) != dim(c, 3) || dim(a, 1) != dim(c, 1) ||
+	    dim(a, 1) % dim(b, 1))
+		mock_wrong("a product in a graph whose sizes do not belong together");
+}
+
+static const int operands[] = { CUDNN_ATTR_OPERATION_MATMUL_ADESC,    CUDNN_ATTR_OPERATION_MATMUL_BDESC,
+				CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+				CUDNN_ATTR_OPERATION_POINTWISE_TDESC, CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
+				CUDNN_ATTR_OPERATION_RESHAPE_XDESC };
+static const int results[] = { CUDNN_ATTR_OPERATION_MATMUL_CDESC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+			       CUDNN_ATTR_OPERATION_REDUCTION_YDESC, CUDNN_ATTR_OPERATION_RESHAPE_YDESC };
+
+static void take_op(const struct backend *op, struct attention *a)
+{
+	const struct backend *how;
+
+	switch (op->type) {
+	case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+		check_product(linked(op, operands[0]), linked(op, operands[1]), linked(op, results[0]));
+		if (!a->products++) {
+			a->query = linked(op, operands[0]);
+			a->key = linked(op, operands[1]);
+		}
+		break;
+	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+		how = linked(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+		a->exponentials += word_of(how, CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_EXP;
+		a->masks += word_of(how, CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_BINARY_SELECT;
+		break;
+	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+		how = linked(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+		*(word_of(how, CUDNN_ATTR_REDUCTION_OPERATOR) == CUDNN_REDUCE_TENSOR_MAX ? &a->maxima : &a->sums) += 1;
+		break;
+	default:
+		a->transposes++;
+		break;
+	}
+}
+
+/* Where the pack has a tensor. */
+static const void *place_of(const struct backend *pack, int64_t id)
+{
+	int64_t n = 0;
+	const int64_t *ids = given(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &n);
+	void *const *at = given(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, NULL);
+
+	for (int64_t i = 0; i < n; i++)
+		if (ids[i] == id)
+			return at[i];
+	return NULL;
+}
+
+static void check_tensor(const struct backend *t, const struct backend *pack, int is_result, char *written)
+{
+	int64_t id = number_of(t, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+	int type = word_of(t, CUDNN_ATTR_TENSOR_DATA_TYPE);
+	double size = type == CUDNN_DATA_FLOAT ? 4 : 2,
+	       bytes = size * (double)dim(t, 0) * (double)dim(t, 1) * (double)dim(t, 2) * (double)dim(t, 3);
+
+	if (id < 0 || id > 100)
+		mock_wrong("a tensor of a graph without a number");
+	if (flag_of(t, CUDNN_ATTR_TENSOR_IS_VIRTUAL) && !is_result && !written[id])
+		mock_wrong("a graph reads tensor %d before it is written", (int)id);
+	written[id] = (char)(written[id] | is_result);
+	if (flag_of(t, CUDNN_ATTR_TENSOR_IS_VIRTUAL))
+		return;
+	const void *at = place_of(pack, id);
+	if (flag_of(t, CUDNN_ATTR_TENSOR_IS_BY_VALUE) ? !at || is_result : 0)
+		mock_wrong("a number of a graph without a value");
+	if (!flag_of(t, CUDNN_ATTR_TENSOR_IS_BY_VALUE))
+		mock_extent(at, bytes, "a tensor of a graph");
+}
+
+MOCK_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+					   cudnnBackendDescriptor_t pack)
+{
+	const struct backend *engine = linked(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+	const struct backend *graph = linked(engine, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	struct attention a = { 0 };
+	char written[101] = { 0 };
+	int64_t n = 0;
+	struct backend *const *op = given(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
+
+	for (int64_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < sizeof(operands) / sizeof(operands[0]); j++)
+			if (linked(op[i], operands[j]))
+				check_tensor(linked(op[i], operands[j]), pack, 0, written);
+		for (size_t j = 0; j < sizeof(results) / sizeof(results[0]); j++)
+			if (linked(op[i], results[j]))
+				check_tensor(linked(op[i], results[j]), pack, 1, written);
+		take_op(op[i], &a);
+	}
+	mock_extent(*(void *const *)given(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, NULL), WORKSPACE_B,
+		    "workspace of a graph");
+	int back = a.products == 5, shared = a.query && dim(a.query, 1) != dim(a.key, 1);
+	if (!(back ? a.exponentials == 1 && !a.maxima && a.sums == 1 + 2 * shared && a.transposes == 3 :
+		     a.products == 2 && a.exponentials == 1 && a.maxima == 1 && a.sums == 1 && !a.transposes) ||
+	    a.masks > 1)
+		mock_wrong("a graph that is no attention");
+	double heads = (double)dim(a.query, 1), m = (double)dim(a.query, 2), k = (double)dim(a.query, 3);
+	double keys = (double)dim(a.key, 3), flop = (back ? 10 : 4) * heads * m * keys * k / (1 + a.masks);
+	mock_log(current, "attention %s %s %d of %d heads %d %d %d%s", back ? "backward" : "forward",
+		 word_of(a.query, CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_HALF ? "fp16" : "bf16", (int)heads,
+		 (int)dim(a.key, 1), (int)m, (int)keys, (int)k, a.masks ? " causal" : "");
+	mock_enqueue(current, (struct mock_op){ .kind = MOCK_WORK,
+						.seconds = MOCK_LAUNCH_S + flop / (MOCK_PEAK * MOCK_ATTENTION_EFF) });
+	return (cudnnStatus_t)0;
 }

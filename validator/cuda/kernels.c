@@ -5,9 +5,9 @@
  * tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or
  * cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our
  * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
- * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: its two GEMMs per head
- * (four in the backward pass) without the softmax, so that a fused kernel's speed is not what is measured here, and
- * calibrate fits none. SPDX-License-Identifier: Apache-2.0 */
+ * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: cuDNN (attention.c); what
+ * that does not run, or without it, its two GEMMs per head (four in the backward pass) without the softmax.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -92,7 +92,7 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 		return 65536; /* streamed in parts */
 	/* No device has 1e18 bytes: the allocation reports that they cannot be had. */
 	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) * (m * depth + depth * n + m * n),
-				 (double)cuda_dnn_need(k)),
+				 fmax((double)cuda_dnn_need(k), (double)cuda_attention_need(k))),
 			    1e18) +
 	       65536;
 }
@@ -187,7 +187,9 @@ const char *cuda_imitates(const struct mq_kernel *k, uint32_t found)
 	case MQ_KERNEL_CONV:
 		return found & CUDA_FOUND_DNN && cuda_dnn_runs(k) ? NULL : "conv";
 	case MQ_KERNEL_ATTENTION:
-		return "attention";
+		return found & CUDA_FOUND_DNN && cuda_attention_runs(k) && k->attention == MQ_ATTENTION_TE ?
+			       NULL :
+			       "attention";
 	case MQ_KERNEL_SCAN:
 		return "scan";
 	case MQ_KERNEL_OPTIMIZER:
@@ -227,7 +229,7 @@ static enum mq_status each_kernel(const struct mq_replay_session *session, uint3
 
 static bool is_dnn(const struct mq_kernel *k)
 {
-	return cuda_dnn_runs(k) && !cuda_is_off("MAQUETTE_CUDNN");
+	return (cuda_dnn_runs(k) || cuda_attention_runs(k)) && !cuda_is_off("MAQUETTE_CUDNN");
 }
 
 static enum mq_status ask(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
@@ -251,7 +253,7 @@ enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_s
 static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
 {
 	struct cuda *c = context;
-	struct cuda_prepared p = { NULL, NULL };
+	struct cuda_prepared p = { NULL };
 	size_t workspace_B = 0;
 
 	if (is_swept(k) && c->kit.cuLaunchKernel && !c->own_module)
@@ -260,8 +262,9 @@ static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_
 		return MQ_OK;
 	if (mq_map_add(&c->prepared_map, (uint64_t)(uintptr_t)k) != c->n_prepared)
 		return MQ_OK;
-	MQ_TRY(is_fp8(k) ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) :
-			   cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
+	MQ_TRY(is_fp8(k)                      ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) :
+	       k->kind == MQ_KERNEL_ATTENTION ? cuda_attention_prepare(c, k, &p.attention, &workspace_B, err) :
+						cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
 	MQ_PUSH(c->session->arena, c->prepared, c->n_prepared, c->prepared_room, p);
 	if (workspace_B > c->workspace_B[stream])
 		c->workspace_B[stream] = workspace_B;
@@ -318,20 +321,23 @@ static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaS
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, enum mq_stream on, struct mq_err *err)
 {
 	cudaStream_t stream = c->stream[on];
-	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) :
-							       MQ_NONE;
+	bool made = is_fp8(k) || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION;
+	uint32_t at = made ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) : MQ_NONE;
 	const struct cuda_prepared *p = at == MQ_NONE ? NULL : &c->prepared[at];
 	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
 
 	if (bad)
 		return blas_failed(bad, err);
-	/* What a GEMM launches besides itself: bias and the like, of no size. */
-	if (is_gemm(k) && k->launches > 1)
-		MQ_TRY(sweep(c, 0, k->launches - 1, err));
+	/* What a GEMM launches besides itself: bias and the like, of no size. Attention's backward pass is three kernels. */
+	double own = p && p->attention && k->phase == MQ_BACKWARD ? 3 : 1;
+	if (is_gemm(k) && k->launches > own)
+		MQ_TRY(sweep(c, 0, k->launches - own, err));
 	if (p && p->lt)
 		return cuda_lt_enqueue(c, p->lt, k, c->workspace[on], stream, err);
 	if (p && p->dnn)
 		return cuda_dnn_enqueue(c, p->dnn, k, c->workspace[on], stream, err);
+	if (p && p->attention)
+		return cuda_attention_enqueue(c, p->attention, k, c->workspace[on], stream, err);
 	if (c->own_module && is_swept(k))
 		return cuda_own_enqueue(c, k, stream, err);
 	return with_blas(c, k, stream, err);

@@ -159,7 +159,7 @@ enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
 	if (!library)
 		return mq_fail(
 			err, MQ_ENODEV,
-			"the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
+			"the plan has convolutions or fused attention, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
 			"MAQUETTE_CUDNN to its path, or to off: then GEMMs stand for them, and nothing is fitted "
 			"to these");
 	MQ_CUDNN_FUNCTIONS(TAKE)

@@ -44,13 +44,13 @@ static enum mq_status describe(struct cuda *c, const struct mq_kernel *k, struct
 	bool backward = k->phase == MQ_BACKWARD;
 	int32_t ta = CUBLAS_OP_T, tb = CUBLAS_OP_N;
 	int8_t fast = !backward;
-	const float *a_scale = c->scales, *b_scale = c->scales + 1;
+	const float *scale = c->scale;
 
 	LT(cublasLtMatmulDescCreate(&lt->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof(ta)));
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof(tb)));
-	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &a_scale, sizeof(a_scale)));
-	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &b_scale, sizeof(b_scale)));
+	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale, sizeof(scale)));
+	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale, sizeof(scale)));
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)));
 	/* [m x k][k x n] row-major is, column-major, [n x k] by [k x m]. */
 	MQ_TRY(layout(c, k, &lt->a, CUDA_R_8F_E4M3, k->k, k->n, err));
@@ -86,14 +86,14 @@ enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *k, struct
 			       struct mq_err *err)
 {
 	struct cuda_lt *lt = mq_arena_array(c->session->arena, 1, struct cuda_lt);
-	static const float ones[2] = { 1, 1 };
+	static const float one = 1;
 	double count = fmax(1, k->count);
 
 	if (!c->lt_handle)
 		LT(cublasLtCreate(&c->lt_handle));
-	if (!c->scales) {
-		CUDA_TRY(c, cudaMalloc((void **)&c->scales, sizeof(ones)));
-		CUDA_TRY(c, cudaMemcpy(c->scales, ones, sizeof(ones), cudaMemcpyHostToDevice));
+	if (!c->scale) {
+		CUDA_TRY(c, cudaMalloc((void **)&c->scale, sizeof(one)));
+		CUDA_TRY(c, cudaMemcpy(c->scale, &one, sizeof(one), cudaMemcpyHostToDevice));
 	}
 	MQ_TRY(describe(c, k, lt, err));
 	MQ_TRY(choose(c, k, lt, err));

@@ -111,8 +111,9 @@ struct cuda_pool {
 
 /* What a kernel needs that is made before it is timed, by the kernel's place in its schedule. */
 struct cuda_prepared {
-	struct cuda_lt *lt;   /* NULL: cublasLt does not run it */
-	struct cuda_dnn *dnn; /* NULL: cuDNN does not run it */
+	struct cuda_lt *lt; /* one of these */
+	struct cuda_dnn *dnn;
+	struct cuda_attention *attention;
 };
 
 enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_NARROW, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
@@ -133,7 +134,7 @@ struct cuda {
 	cudnnHandle_t dnn;          /* likewise */
 	CUmodule own_module;        /* NULL: without NVRTC */
 	CUfunction own[CUDA_N_OWN];
-	float *scales;              /* of fp8 operands: two ones on the device */
+	float *scale;               /* of fp8 operands: a one on the device */
 	struct mq_map prepared_map; /* of kernels, to the table */
 	struct cuda_prepared *prepared;
 	uint32_t n_prepared, prepared_room;
@@ -219,7 +220,7 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
 				   struct mq_err *err);
 
-/* ---- lt.c, dnn.c, kernels_own.c ---------------------------------------------------------------------- */
+/* ---- lt.c, dnn.c, attention.c, kernels_own.c ---------------------------------------------------------------------- */
 
 /* Plans live as long as the session; `workspace` has at least workspace_B bytes. */
 enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_lt **plan,
@@ -232,6 +233,12 @@ enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *kernel, 
 				size_t *workspace_B, struct mq_err *err);
 enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *plan, const struct mq_kernel *kernel,
 				void *workspace, cudaStream_t stream, struct mq_err *err);
+bool cuda_attention_runs(const struct mq_kernel *kernel);   /* full or causal, in 16 bits */
+size_t cuda_attention_need(const struct mq_kernel *kernel); /* bytes of its tensors; 0: it is none that runs */
+enum mq_status cuda_attention_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_attention **plan,
+				      size_t *workspace_B, struct mq_err *err);
+enum mq_status cuda_attention_enqueue(struct cuda *c, const struct cuda_attention *plan, const struct mq_kernel *kernel,
+				      void *workspace, cudaStream_t stream, struct mq_err *err);
 /* Compiles and loads the kernels for this rank's device. */
 enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *kernel, cudaStream_t stream,

@@ -571,6 +571,16 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 	d->name = r->type;
 	d->source = r->source;
 	d->kind = r->kind;
+	d->libraries = r->libraries;
+	if (r->known) {
+		d->power_W = r->known->power_W;
+		d->power_idle = r->known->power_idle;
+		d->power_s = r->known->power_s;
+		d->flop_J = r->known->flop_J;
+		d->flop_fp8 = r->known->flop_fp8;
+		d->flop_fp4 = r->known->flop_fp4;
+		d->memory_J = r->known->memory_J;
+	}
 	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
 	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
 	d->gemm_misaligned = d->gemm_odd = d->bmm_misaligned = 1;

@@ -142,6 +142,8 @@ struct mq_calibration_request {
 	enum mq_device_kind kind;
 	double memory_B, cores; /* cores: streaming multiprocessors of a GPU */
 	double compute_capability;
+	const struct mq_device_calib *known; /* its shipped calibration, borrowed: what it draws; NULL = none */
+	const struct mq_libraries *libraries;
 	double reserve_B; /* in use beyond the replay's own buffers; 0 = not known */
 	uint32_t n_draws;
 	uint64_t seed;
@@ -271,6 +273,7 @@ struct mq_gemm_sample {
 	double m, n, k;
 	double time_s;
 	uint8_t scaling; /* enum mq_scaling, of fp8 and fp4 */
+	double cast_s;   /* of an operand's cast in each turn of the loop, not in time_s */
 	double from, to; /* calls of a loop in a CUDA graph whose mean this is; 0, 0: it was not timed so */
 	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
 	uint32_t device; /* index of the device that ran it */

@@ -72,8 +72,10 @@ double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm
 		.graphed = s->to > 0,
 	};
 
+	const struct mq_draw cast = { .other_s = s->cast_s, .other_J = s->cast_s * mq_power_sweep_W(device) };
+
 	if (s->to > 0)
-		return mq_power_loop_s(device, &gemm, s->from, s->to);
+		return mq_power_loop_s(device, &gemm, &cast, s->from, s->to);
 	return fmax(mq_cost_kernel(device, &gemm), device->host_launch_s);
 }
 

@@ -144,7 +144,7 @@ static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum
 		double k = log_uniform(&b->rng, narrowest[shapes], 8192);
 
 		if (shapes != ODD) {
-			m = whole(m, 8);
+			m = whole(m, dtype == MQ_FP8 ? 16 : 8);
 			n = whole(n, 64);
 			k = whole(k, 64);
 		}
@@ -185,7 +185,8 @@ static void build_gemm(struct builder *b)
 	/* A third of a step's GEMMs belongs to the forward pass, whose operands have other layouts. */
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
-			struct mq_kernel g = random_gemm(b, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
+			bool odd = i % 5 == 4 && r->dtype[t] != MQ_FP8; /* which has none */
+			struct mq_kernel g = random_gemm(b, r->dtype[t], odd ? ODD : LAYERS, 1);
 
 			g.phase = i % 3 ? MQ_BACKWARD : MQ_FORWARD;
 			add_work(b, &g);
@@ -239,9 +240,10 @@ static void build_attention(struct builder *b)
 
 			a = gemm_kernel(MQ_KERNEL_ATTENTION, b->request->dtype[0], seq, seq, depth,
 					log_uniform(&b->rng, 1, 65));
+			a.attention = MQ_ATTENTION_TE;
 			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
 			a.flop *= i % 2 ? 4 : 2; /* two GEMMs forward, as models count them; twice back */
-			a.bytes = 4 * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
+			a.bytes = (i % 2 ? 8 : 4) * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
 		} while (a.flop > most || a.flop < least);
 		add_work(b, &a);
 	}

@@ -73,14 +73,18 @@ struct mq_draw {
 MQ_API void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times,
 			 struct mq_draw *sum);
 
+/* What kernels that sweep through memory draw beyond the idle device, W. */
+MQ_API double mq_power_sweep_W(const struct mq_device_calib *device);
+
 /* The share of its full clock at which a device that goes on so draws limit_W in the mean, at most 1; 1 where its
  * limit (NaN: the board's, power_W) or flop_J is not known. */
 MQ_API double mq_power_clock(const struct mq_device_calib *device, double limit_W, const struct mq_draw *draw);
 
 /* Mean seconds of a call from call `from` to call `to` of a loop of such calls that begins on an idle device: it runs
- * at full clock until the mean draw of power_s reaches the limit. */
-MQ_API double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel, double from,
-			      double to);
+ * at full clock until the mean draw of power_s reaches the limit. With each call the device does what draws `beside`
+ * (seconds that are not in the result). */
+MQ_API double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel,
+			      const struct mq_draw *beside, double from, double to);
 
 /* Host <-> device copy of `bytes`, seconds. */
 MQ_API double mq_cost_copy(const struct mq_device_calib *device, double bytes);

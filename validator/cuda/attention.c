@@ -1,0 +1,431 @@
+/* attention.c - fused attention, forward and backward, by cuDNN's graph API (9.10 or newer).
+ *
+ * The graph is written as cuDNN's engines look for it (github.com/NVIDIA/cudnn-frontend,
+ * scaled_dot_product_flash_attention.h): products, softmax by its parts and the causal mask, all between them virtual.
+ * The batch is in the heads: query head i reads key head i / (heads / kv_heads) either way. Forward it writes the
+ * logarithms of the sums for a backward pass; backward it has buffers in fp32 for row sums and the gradient of Q.
+ * Windows and packed documents (fewer pairs than queries x keys) are not written here. A plan that asks for another
+ * library's kernels gets these too, and its timeline says so.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "cuda/parts.h"
+
+enum {
+	OLDEST = 91000 /* clears the sum of dQ, and takes -inf in a mask */,
+	MOST_OPS = 32,
+	MOST_REAL = 16,
+	CONFIGS = 8
+};
+
+typedef cudnnBackendDescriptor_t descriptor;
+
+struct cuda_attention {
+	descriptor plan;
+	uint32_t n;
+	int64_t id[MOST_REAL];
+	size_t bytes[MOST_REAL];
+	enum role { HOST, IN, OUT } role[MOST_REAL];
+	float value[MOST_REAL]; /* HOST: passed by value */
+};
+
+struct graph {
+	struct cuda *c;
+	struct cuda_attention *a;
+	cudnnDataType_t io;
+	int64_t heads, kv_heads, queries, keys, width;
+	uint32_t n_ops;
+	descriptor op[MOST_OPS];
+	int bad; /* the first status that is not success */
+	bool causal;
+};
+
+/* ---- what descriptors are made of ------------------------------------------------------------ */
+
+static descriptor make(struct graph *g, cudnnBackendDescriptorType_t type)
+{
+	descriptor d = NULL;
+
+	if (!g->bad)
+		g->bad = (int)g->c->kit.cudnnBackendCreateDescriptor(type, &d);
+	return d;
+}
+
+static void set(struct graph *g, descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+		int64_t n, const void *value)
+{
+	if (!g->bad)
+		g->bad = (int)g->c->kit.cudnnBackendSetAttribute(d, name, type, n, value);
+}
+
+static void set_descriptor(struct graph *g, descriptor d, cudnnBackendAttributeName_t name, descriptor value)
+{
+	set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static descriptor finish(struct graph *g, descriptor d)
+{
+	if (!g->bad)
+		g->bad = (int)g->c->kit.cudnnBackendFinalize(d);
+	return d;
+}
+
+/* [1, heads, rows, columns]; transposed: as its transpose lies. */
+enum shape { QUERIES, KEYS, KEYS_T, ALL_KEYS, SCORES, SCORES_T, ROWS, SCALAR };
+
+static void shape_of(const struct graph *g, enum shape shape, int64_t dim[4], int64_t stride[4])
+{
+	bool own = shape == KEYS || shape == KEYS_T, transposed = shape == KEYS_T || shape == SCORES_T;
+	const int64_t rows[] = { g->queries, g->keys, g->width, g->keys, g->queries, g->keys, g->queries, 1 };
+	const int64_t columns[] = { g->width, g->width, g->keys, g->width, g->keys, g->queries, 1, 1 };
+	int64_t heads = own ? g->kv_heads : shape == SCALAR ? 1 : g->heads, r = rows[shape], c = columns[shape];
+
+	dim[0] = 1;
+	dim[1] = heads;
+	dim[2] = r;
+	dim[3] = c;
+	stride[0] = heads * r * c;
+	stride[1] = r * c;
+	stride[2] = transposed ? 1 : c;
+	stride[3] = transposed ? r : 1;
+}
+
+static size_t size_of(cudnnDataType_t type)
+{
+	return type == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+static descriptor tensor(struct graph *g, enum shape shape, cudnnDataType_t type, int64_t id, bool by_value)
+{
+	descriptor d = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+	int64_t dim[4], stride[4], alignment = 16;
+	bool is_virtual = id > MOST_REAL;
+
+	shape_of(g, shape, dim, stride);
+	set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+	set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+	set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dim);
+	set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
+	set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+	set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+	set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
+	return finish(g, d);
+}
+
+/* A tensor that is in memory. */
+static descriptor real(struct graph *g, enum shape shape, cudnnDataType_t type, enum role role)
+{
+	struct cuda_attention *a = g->a;
+	int64_t dim[4], stride[4];
+
+	shape_of(g, shape, dim, stride);
+	a->id[a->n] = a->n + 1;
+	a->role[a->n] = role;
+	a->bytes[a->n] = (size_t)stride[0] * size_of(type);
+	return tensor(g, shape, type, a->id[a->n++], false);
+}
+
+static descriptor number(struct graph *g, double value)
+{
+	struct cuda_attention *a = g->a;
+
+	a->id[a->n] = a->n + 1;
+	a->role[a->n] = HOST;
+	a->value[a->n] = (float)value;
+	return tensor(g, SCALAR, CUDNN_DATA_FLOAT, a->id[a->n++], true);
+}
+
+/* ---- operations: each writes `y`, where that is NULL a virtual tensor of its own ------------- */
+
+/* Numbered as the operation that writes it. */
+static descriptor result(struct graph *g, enum shape shape, cudnnDataType_t type)
+{
+	return tensor(g, shape, type, MOST_REAL + 1 + g->n_ops, false);
+}
+
+static void push(struct graph *g, descriptor op)
+{
+	g->op[g->n_ops++] = finish(g, op);
+}
+
+static descriptor matmul(struct graph *g, descriptor a, descriptor b, descriptor y, enum shape shape,
+			 cudnnDataType_t type)
+{
+	descriptor how = make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR), op;
+	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+
+	set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+	finish(g, how);
+	y = y ? y : result(g, shape, type);
+	op = make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+	push(g, op);
+	return y;
+}
+
+struct pointwise {
+	cudnnPointwiseMode_t mode;
+	descriptor x, b, t, y;
+	enum shape shape;
+	cudnnDataType_t type;
+	int64_t axis;
+};
+
+static descriptor pointwise(struct graph *g, struct pointwise p)
+{
+	descriptor how = make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), op;
+	cudnnDataType_t math = p.mode == CUDNN_POINTWISE_CMP_GE ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
+
+	set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode);
+	set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
+	if (p.mode == CUDNN_POINTWISE_GEN_INDEX)
+		set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis);
+	finish(g, how);
+	descriptor y = p.y ? p.y : result(g, p.shape, p.type);
+	op = make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+	if (p.b)
+		set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.b);
+	if (p.t)
+		set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.t);
+	push(g, op);
+	return y;
+}
+
+/* x MODE b in fp32. */
+static descriptor binary(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b, enum shape shape)
+{
+	return pointwise(g, (struct pointwise){ .mode = mode, .x = x, .b = b, .shape = shape });
+}
+
+static descriptor unary(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, enum shape shape)
+{
+	return binary(g, mode, x, NULL, shape);
+}
+
+static descriptor reduce(struct graph *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y, enum shape shape)
+{
+	descriptor how = make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR), op;
+	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+
+	set(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+	set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
+	finish(g, how);
+	y = y ? y : result(g, shape, CUDNN_DATA_FLOAT);
+	op = make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+	push(g, op);
+	return y;
+}
+
+/* The transpose of x, for the next product. */
+static descriptor transpose(struct graph *g, descriptor x, enum shape shape)
+{
+	descriptor op, y = result(g, shape, g->io);
+
+	op = make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+	set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+	push(g, op);
+	return y;
+}
+
+/* ---- the graphs ------------------------------------------------------------------------------ */
+
+/* Scores of keys behind a query become -inf. */
+static descriptor masked(struct graph *g, descriptor scores)
+{
+	if (!g->causal)
+		return scores;
+	struct pointwise index = { CUDNN_POINTWISE_GEN_INDEX, scores, .shape = SCORES, .type = CUDNN_DATA_INT32 };
+	descriptor below = number(g, -(double)INFINITY);
+
+	index.axis = 2;
+	descriptor row = pointwise(g, index);
+	index.axis = 3;
+	descriptor column = pointwise(g, index);
+	descriptor seen = pointwise(g, (struct pointwise){ CUDNN_POINTWISE_CMP_GE, row, column, .shape = SCORES,
+							   .type = CUDNN_DATA_BOOLEAN });
+	return pointwise(g, (struct pointwise){ CUDNN_POINTWISE_BINARY_SELECT, scores, below, seen, .shape = SCORES });
+}
+
+static void forward(struct graph *g)
+{
+	descriptor q = real(g, QUERIES, g->io, IN), kt = real(g, KEYS_T, g->io, IN), v = real(g, KEYS, g->io, IN);
+	descriptor o = real(g, QUERIES, g->io, OUT), stats = real(g, ROWS, CUDNN_DATA_FLOAT, OUT);
+	descriptor scale = number(g, 1 / sqrt((double)g->width));
+
+	descriptor s = matmul(g, q, kt, NULL, SCORES, CUDNN_DATA_FLOAT);
+	s = masked(g, binary(g, CUDNN_POINTWISE_MUL, s, scale, SCORES));
+	descriptor most = reduce(g, CUDNN_REDUCE_TENSOR_MAX, s, NULL, ROWS);
+	descriptor e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, most, SCORES), SCORES);
+	descriptor sum = reduce(g, CUDNN_REDUCE_TENSOR_ADD, e, NULL, ROWS);
+	descriptor logarithm = unary(g, CUDNN_POINTWISE_LOG, sum, ROWS);
+	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_ADD, most, logarithm, .y = stats });
+	descriptor p = pointwise(g, (struct pointwise){ CUDNN_POINTWISE_DIV, e, sum, .shape = SCORES, .type = g->io });
+	matmul(g, p, v, o, QUERIES, g->io);
+}
+
+/* left^T x right, of all query heads; where several share a head of keys, their sum. */
+static void gradient_of_keys(struct graph *g, descriptor left, descriptor right, descriptor y)
+{
+	descriptor turned = transpose(g, left, SCORES_T);
+
+	if (g->heads == g->kv_heads)
+		matmul(g, turned, right, y, KEYS, g->io);
+	else
+		reduce(g, CUDNN_REDUCE_TENSOR_ADD, matmul(g, turned, right, NULL, ALL_KEYS, g->io), y, KEYS);
+}
+
+static void backward(struct graph *g)
+{
+	descriptor q = real(g, QUERIES, g->io, IN), kt = real(g, KEYS_T, g->io, IN), vt = real(g, KEYS_T, g->io, IN);
+	descriptor o = real(g, QUERIES, g->io, IN), d_o = real(g, QUERIES, g->io, IN);
+	descriptor stats = real(g, ROWS, CUDNN_DATA_FLOAT, IN);
+	descriptor dq = real(g, QUERIES, g->io, OUT), dk = real(g, KEYS, g->io, OUT), dv = real(g, KEYS, g->io, OUT);
+	descriptor sums = real(g, ROWS, CUDNN_DATA_FLOAT, OUT), dq_sum = real(g, QUERIES, CUDNN_DATA_FLOAT, OUT);
+	descriptor scale = number(g, 1 / sqrt((double)g->width)), one = number(g, 1);
+
+	descriptor row = binary(g, CUDNN_POINTWISE_MUL, d_o, o, QUERIES);
+	row = reduce(g, CUDNN_REDUCE_TENSOR_ADD, row, NULL, ROWS);
+	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_MUL, row, one, .y = sums });
+	descriptor s = matmul(g, q, kt, NULL, SCORES, CUDNN_DATA_FLOAT);
+	s = binary(g, CUDNN_POINTWISE_MUL, s, scale, SCORES);
+	s = masked(g, binary(g, CUDNN_POINTWISE_SUB, s, stats, SCORES));
+	descriptor p = unary(g, CUDNN_POINTWISE_EXP, s, SCORES);
+	gradient_of_keys(g, p, d_o, dv);
+	descriptor dp = matmul(g, d_o, vt, NULL, SCORES, CUDNN_DATA_FLOAT);
+	dp = binary(g, CUDNN_POINTWISE_SUB, dp, sums, SCORES);
+	dp = binary(g, CUDNN_POINTWISE_MUL, dp, p, SCORES);
+	descriptor ds = binary(g, CUDNN_POINTWISE_MUL, dp, scale, SCORES);
+	gradient_of_keys(g, ds, q, dk);
+	matmul(g, ds, transpose(g, kt, KEYS), dq_sum, QUERIES, CUDNN_DATA_FLOAT);
+	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_IDENTITY, dq_sum, .y = dq });
+}
+
+/* ---- what the executor asks -------------------------------------------------------------------- */
+
+/* Heads of the keys, from the bytes of all tensors (those of the sums beside); 0: no whole number of query heads for
+ * each, or pairs are left out. */
+static double kv_heads_of(const struct mq_kernel *k)
+{
+	double all = k->phase == MQ_BACKWARD ? 4 : 2, q = k->m * k->k * k->count, pairs = 2 * all * k->n * q;
+	double kv = (k->bytes / mq_dtype_size((enum mq_dtype)k->dtype) - all * q) / (all * k->n * k->k);
+	double group = round(k->count / kv);
+
+	return k->flop > .99 * pairs && k->steps <= 0 && group >= 1 && fmod(k->count, group) == 0 ? k->count / group :
+												    0;
+}
+
+bool cuda_attention_runs(const struct mq_kernel *k)
+{
+	return k->kind == MQ_KERNEL_ATTENTION && (k->dtype == MQ_FP16 || k->dtype == MQ_BF16) && kv_heads_of(k) > 0;
+}
+
+size_t cuda_attention_need(const struct mq_kernel *k)
+{
+	double q = k->m * k->k * k->count, kv = k->n * k->k * k->count;
+
+	return cuda_attention_runs(k) ? (size_t)(2 * (4 * q + 4 * kv) + 4 * (q + 2 * k->m * k->count)) + 65536 : 0;
+}
+
+/* The first of the engines that cuDNN's heuristics name and that takes the graph. */
+static void plan(struct graph *g, size_t *workspace_B)
+{
+	descriptor graph = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR), config[CONFIGS];
+	cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+	int64_t found = 0, n, size = 0;
+
+	set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->c->dnn);
+	set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops, g->op);
+	finish(g, graph);
+	descriptor heuristics = make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+	set_descriptor(g, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+	set(g, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+	finish(g, heuristics);
+	for (int i = 0; i < CONFIGS; i++)
+		config[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+	if (!g->bad)
+		g->bad =
+			(int)g->c->kit.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+								CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, &found, config);
+	for (int i = 0; i < found && i < CONFIGS && !g->a->plan; i++) {
+		descriptor p = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+
+		set(g, p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->c->dnn);
+		set_descriptor(g, p, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config[i]);
+		if (!g->bad && g->c->kit.cudnnBackendFinalize(p) == 0)
+			g->a->plan = p;
+	}
+	if (g->a->plan && !g->bad)
+		g->bad = (int)g->c->kit.cudnnBackendGetAttribute(g->a->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+								 CUDNN_TYPE_INT64, 1, &n, &size);
+	*workspace_B = (size_t)size;
+}
+
+static enum mq_status failed(const struct cuda *c, const struct mq_kernel *k, int status, struct mq_err *err)
+{
+	return mq_fail(
+		err, MQ_EINPUT,
+		"cuDNN %zu has no fused attention on this GPU for %.0f heads of %.0f queries, %.0f keys and %.0f "
+		"wide in %s (%s, status %d): MAQUETTE_CUDNN=off runs its products alone",
+		c->kit.cudnnGetVersion(), k->count, k->m, k->n, k->k, mq_dtype_name((enum mq_dtype)k->dtype),
+		status ? c->kit.cudnnGetErrorString((cudnnStatus_t)status) : "no engine takes it", status);
+}
+
+enum mq_status cuda_attention_prepare(struct cuda *c, const struct mq_kernel *k, struct cuda_attention **attention,
+				      size_t *workspace_B, struct mq_err *err)
+{
+	struct cuda_attention *a = mq_arena_array(c->session->arena, 1, struct cuda_attention);
+	struct graph g = { .c = c,
+			   .a = a,
+			   .io = k->dtype == MQ_FP16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16,
+			   .heads = (int64_t)k->count,
+			   .kv_heads = (int64_t)kv_heads_of(k),
+			   .queries = (int64_t)k->m,
+			   .keys = (int64_t)k->n,
+			   .width = (int64_t)k->k,
+			   .causal = k->causal };
+
+	if (c->kit.cudnnGetVersion() < OLDEST)
+		return mq_fail(
+			err, MQ_ENODEV,
+			"cuDNN %zu is too old for fused attention: 9.10 or newer is needed, or MAQUETTE_CUDNN=off, "
+			"which runs its products alone",
+			c->kit.cudnnGetVersion());
+	if (!c->dnn)
+		g.bad = (int)c->kit.cudnnCreate(&c->dnn);
+	(k->phase == MQ_BACKWARD ? backward : forward)(&g);
+	plan(&g, workspace_B);
+	*attention = a;
+	return g.bad || !a->plan ? failed(c, k, g.bad, err) : MQ_OK;
+}
+
+enum mq_status cuda_attention_enqueue(struct cuda *c, const struct cuda_attention *a, const struct mq_kernel *k,
+				      void *workspace, cudaStream_t stream, struct mq_err *err)
+{
+	struct graph g = { .c = c, .bad = (int)c->kit.cudnnSetStream(c->dnn, stream) };
+	void *data[MOST_REAL];
+
+	for (uint32_t i = 0; i < a->n; i++)
+		data[i] = a->role[i] == HOST ? (void *)(uintptr_t)&a->value[i] :
+			  a->role[i] == IN   ? cuda_pool_in(&c->pool, a->bytes[i]) :
+					       cuda_pool_out(&c->pool, a->bytes[i]);
+	descriptor pack = make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, a->n, a->id);
+	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, a->n, data);
+	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+	finish(&g, pack);
+	if (!g.bad)
+		g.bad = (int)c->kit.cudnnBackendExecute(c->dnn, a->plan, pack);
+	if (pack)
+		c->kit.cudnnBackendDestroyDescriptor(pack);
+	return g.bad ? failed(c, k, g.bad, err) : MQ_OK;
+}
