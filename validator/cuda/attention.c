@@ -1,7 +1,7 @@
 /* attention.c - fused attention, forward and backward, by cuDNN's graph API (9.10 or newer).
  *
- * The graph is written as cuDNN's engines look for it (github.com/NVIDIA/cudnn-frontend,
- * scaled_dot_product_flash_attention.h): products, softmax by its parts and the causal mask, all between them virtual.
+ * The graph is written as cuDNN's engines look for it (NVIDIA/cudnn-frontend, its
+ * node of flash attention): products, softmax by its parts and the causal mask, all between them virtual.
  * The batch is in the heads: query head i reads key head i / (heads / kv_heads) either way. Forward it writes the
  * logarithms of the sums for a backward pass; backward it has buffers in fp32 for row sums and the gradient of Q.
  * Windows and packed documents (fewer pairs than queries x keys) are not written here. A plan that asks for another
