@@ -171,9 +171,8 @@ static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 	const struct mq_low *low = at->low;
 	double elems = mq_op_param_shard(at->op, at->share.split);
 
-	if (at->low->train->infer || !at->calib || at->op->frozen || mq_dtype_size(low->train->dtype) >= FP32_B)
-		return;
-	if (!at->gpu || low->software->grads_twice == MQ_GRADS_ONCE)
+	if (low->train->infer || !at->calib || at->op->frozen || mq_dtype_size(low->train->dtype) >= FP32_B ||
+	    !at->gpu || low->software->grads_twice == MQ_GRADS_ONCE)
 		return;
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
 		use->gradient_B += low->software->grads_twice == MQ_GRADS_BOTH ? elems * HALF_B : 0;
@@ -324,12 +323,19 @@ static double products_of(const struct here *at)
 	return n;
 }
 
+/* Type of what flows from layer to layer. */
+static enum mq_dtype stream_of(const struct here *at)
+{
+	return at->gpu && !at->low->model->image ? mq_software_stream(at->low->software, at->low->train->dtype) :
+						   at->low->train->dtype;
+}
+
 /* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. Under autocast a norm's input is
  * fp32, as is its GEMM with 1 / rms, and each GEMM keeps its operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
-	bool wide = mq_software_stream(s, at->low->train->dtype) != at->low->train->dtype && !at->low->model->image;
+	bool wide = stream_of(at) != at->low->train->dtype;
 	double elems = 0;
 
 	if (at->gpu && s->joint_qkv)
@@ -417,6 +423,7 @@ static void add_entry(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_model *m = at->low->model;
 	const uint32_t *unit_of = at->low->num.unit_of;
+	double size_B = at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) * mq_dtype_size(stream_of(at));
 
 	if (at->low->train->infer || !recomputed(at->low, at->id))
 		return;
@@ -424,9 +431,7 @@ static void add_entry(const struct here *at, struct mq_op_use *use)
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
 
 		if (unit_of[e->src] != unit_of[at->id] && m->op[e->src].kind != MQ_OP_INPUT)
-			use->entry_B =
-				fmax(use->entry_B, e->elems * at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) *
-							   mq_dtype_size(at->low->train->dtype));
+			use->entry_B = fmax(use->entry_B, e->elems * size_B);
 	}
 }
 
@@ -559,8 +564,7 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 static struct seat seat_of(const struct mq_low *low, uint32_t op, double samples)
 {
 	const struct mq_config *c = mq_low_config(low, op);
-	struct seat seat = { .known = true,
-			     .taken = true,
+	struct seat seat = { .taken = true,
 			     .shard = mq_shard_of(low, op),
 			     .reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
 			     .share.samples = samples };

@@ -430,6 +430,10 @@ static void recompute_takes_some_layers(void **state)
 	w->software.recompute_num_layers = 3;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_FULL });
 	assert_bytes(w->low.memory[0].activation_B, SH + 3 * 2 * SH + LAYER + 4 * SH + 12 * SV);
+	w->software.autocast = true; /* what flows from layer to layer is in 32 bits then */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, SH + 3 * 4 * SH + LAYER + 4 * SH + 12 * SV);
+	w->software.autocast = false;
 	w->software.recompute_num_layers = 0;
 }
 
