@@ -14,11 +14,12 @@
 
 #include "base/text.h"
 #include "hardware/libraries.h"
+#include "cmd/calibrate/against.h"
 #include "cmd/validate/plans.h"
 #include "cmd/validate/traces.h"
 
 struct calibrate {
-	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type;
+	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type, *against;
 	struct mq_list from;
 	uint64_t devices, cpus, cores, launches, reps, draws, seed;
 	double deadline_s, memory_B;
@@ -37,6 +38,9 @@ static const struct mq_arg rows[] = {
 	ROW(LIST, "from", from, "SAMPLES",
 	    "fit samples measured before or elsewhere: a folder, a nccl-tests log, or a trace, one per rank: of PyTorch's "
 	    "profiler (.json, .json.gz), Nsight Systems (.sqlite, .sqlite@GPU) or Chakra (.et); repeatable"),
+	ROW(TEXT, "against", against, "BASELINE.json",
+	    "pass, warn or fail per probe: measured times beside those in BASELINE.samples, by 5 %; exit with 5 where one "
+	    "fails"),
 	ROW(TEXT, "samples", samples, "DIR", "where probes and samples go (default: CALIB.samples)"),
 	ROW(FLAG, "schedule-only", schedule_only, NULL,
 	    "write the probes and the command lines that measure them on another node"),
@@ -607,6 +611,9 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 	if (!c->out)
 		return mq_bad(err, "calibrate: -o CALIB.json is missing");
+	if (c->against && access(with_suffix(c->against, ".samples", c->arena), R_OK))
+		return mq_bad(err, "--against %s: no folder %s beside it, which calibrate leaves", c->against,
+			      with_suffix(c->against, ".samples", c->arena));
 	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
 		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
@@ -645,7 +652,10 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		c->devices = in.n_devices ? in.n_devices : 1;
 	if (!c->type)
 		c->type = in.type;
-	return fit_and_write(c, &in, err);
+	MQ_TRY(fit_and_write(c, &in, err));
+	return c->against ? mq_probes_against(c->from.item[0], with_suffix(c->against, ".samples", c->arena), c->arena,
+					      err) :
+			    MQ_OK;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

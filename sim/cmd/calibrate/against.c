@@ -1,0 +1,115 @@
+/* against.c - see against.h. Measured times are compared with measured ones: no fit and no model is between them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/calibrate/against.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/validate/dir.h"
+#include "fit/fit.h"
+
+static const double LIMIT = .05; /* SuperBench's usual variance rule */
+
+struct probe {
+	const char *schedule, *kind;
+	uint32_t device; /* MQ_NONE: of several */
+	double *ratio;
+	uint32_t n, room, n_weak;
+};
+
+struct against {
+	struct mq_arena *arena;
+	struct probe *probe;
+	uint32_t n, room;
+};
+
+static struct probe *probe_of(struct against *a, const char *schedule, const struct mq_task *t)
+{
+	bool alone = t->kind == MQ_TASK_COMPUTE || t->kind == MQ_TASK_COPY;
+	const char *kind = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name((enum mq_coll_kind)t->coll) :
+							   mq_task_kind_name((enum mq_task_kind)t->kind);
+	uint32_t device = alone ? t->device : MQ_NONE;
+
+	for (uint32_t i = 0; i < a->n; i++)
+		if (!strcmp(a->probe[i].schedule, schedule) && !strcmp(a->probe[i].kind, kind) &&
+		    a->probe[i].device == device)
+			return &a->probe[i];
+	MQ_PUSH(a->arena, a->probe, a->n, a->room,
+		((struct probe){ .schedule = schedule, .kind = kind, .device = device }));
+	return &a->probe[a->n - 1];
+}
+
+static enum mq_status join(struct against *a, const char *name, const struct mq_measured *now,
+			   const struct mq_measured *then, struct mq_err *err)
+{
+	struct mq_observed *x, *y;
+	uint32_t n, m;
+
+	MQ_TRY(mq_measured_calls(now, a->arena, &x, &n, err));
+	MQ_TRY(mq_measured_calls(then, a->arena, &y, &m, err));
+	for (uint32_t i = 0; i < n && n == m; i++) {
+		const struct mq_task *t = &now->schedule->task[x[i].task], *u = &then->schedule->task[y[i].task];
+
+		if (x[i].task != y[i].task || t->kind != u->kind || t->device != u->device || t->bytes != u->bytes)
+			n = MQ_NONE;
+	}
+	if (n != m)
+		return mq_bad(err,
+			      "--against: probe %s has other calls than the baseline's; measure with the same "
+			      "--devices, --seed and version",
+			      name);
+	for (uint32_t i = 0; i < n; i++) {
+		struct probe *p = probe_of(a, name, &now->schedule->task[x[i].task]);
+
+		p->n_weak += x[i].weak || y[i].weak;
+		if (x[i].time.median > 0 && y[i].time.median > 0)
+			MQ_PUSH(a->arena, p->ratio, p->n, p->room, x[i].time.median / y[i].time.median);
+	}
+	return MQ_OK;
+}
+
+/* Returns whether it fails. */
+static bool print_probe(struct probe *p)
+{
+	char where[16] = "all";
+	double change = mq_median_of(p->ratio, p->n).median - 1; /* sorts */
+	bool fails = change > LIMIT, warns = change < -LIMIT || 2 * p->n_weak > p->n;
+
+	if (p->device != MQ_NONE)
+		snprintf(where, sizeof(where), "%u", p->device);
+	printf("%-10s %-16s %6s %6u %+8.1f %+8.1f  %s\n", p->schedule, p->kind, where, p->n, 100 * change,
+	       100 * (p->ratio[p->n - 1] - 1),
+	       fails ? "fail" :
+	       warns ? 2 * p->n_weak > p->n ? "warn: few clean samples" : "warn: faster than the baseline" :
+		       "pass");
+	return fails;
+}
+
+enum mq_status mq_probes_against(const char *samples, const char *baseline, struct mq_arena *arena, struct mq_err *err)
+{
+	struct against a = { .arena = arena };
+	struct mq_samples now, then;
+	uint32_t failed = 0;
+
+	MQ_TRY(mq_samples_load(samples, arena, &now, err));
+	MQ_TRY(mq_samples_load(baseline, arena, &then, err));
+	for (uint32_t i = 0; i < now.n; i++) {
+		uint32_t k = 0;
+
+		while (k < then.n && strcmp(now.name[i], then.name[k]) != 0)
+			k++;
+		if (k == then.n)
+			return mq_bad(err, "--against: %s has no probe %s", baseline, now.name[i]);
+		if (now.measured[i].n_samples && then.measured[k].n_samples)
+			MQ_TRY(join(&a, now.name[i], &now.measured[i], &then.measured[k], err));
+	}
+	printf("%-10s %-16s %6s %6s %8s %8s  against %s\n", "probe", "calls", "device", "number", "slower %", "worst %",
+	       baseline);
+	for (uint32_t i = 0; i < a.n; i++)
+		failed += a.probe[i].n && print_probe(&a.probe[i]);
+	if (failed)
+		return mq_fail(err, MQ_ETHRESHOLD, "%u of %u probes are slower than the baseline by more than %g %%",
+			       failed, a.n, 100 * LIMIT);
+	return MQ_OK;
+}
