@@ -224,39 +224,30 @@ enum mq_status mq_case_machines(struct mq_case *c, struct mq_err *err)
 
 /* ---- devices of the shape ------------------------------------------------------------------------ */
 
-/* Replicas of one stage, and the tensor-parallel degree that all of them have. */
-static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, uint32_t *replicas, uint32_t *tp,
-				    struct mq_err *err)
-{
-	const char *item, *text = stage, *device;
-	uint32_t one;
-
-	for (*replicas = 0; (item = next_piece(&text, "|", c->arena)); ++*replicas) {
-		MQ_TRY(read_replica(c, item, &device, &one, err));
-		if (!one || (*replicas && one != *tp))
-			return mq_bad(err,
-				      "placement '%s': replicas of stage '%s' differ "
-				      "in tensor-parallel degree, which is not modelled",
-				      c->run->placement, stage);
-		*tp = one;
-	}
-	return MQ_OK;
-}
-
 enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err)
 {
 	struct mq_shape *shape = &c->shape;
-	uint32_t *tp = mq_arena_array(c->arena, shape->pp, uint32_t), replicas;
+	uint32_t *tp = mq_arena_array(c->arena, shape->pp, uint32_t);
 
 	if (!is_placed(c))
 		return MQ_OK;
 	shape->tp = 1;
 	for (uint32_t s = 0; s < shape->pp; s++) {
-		const char *stage = stage_of(c, s);
+		const char *stage = stage_of(c, s), *text = stage, *item, *device;
+		uint32_t replicas = 0, one;
 
 		if (!stage)
 			return mq_bad(err, "placement '%s' does not list %u stages", c->run->placement, shape->pp);
-		MQ_TRY(stage_degrees(c, stage, &replicas, &tp[s], err));
+		for (; (item = next_piece(&text, "|", c->arena)); replicas++) {
+			MQ_TRY(read_replica(c, item, &device, &one, err));
+			if (!one || (replicas && one != tp[s]))
+				return mq_bad(
+					err,
+					"placement '%s': replicas of stage '%s' differ in tensor-parallel degree, "
+					"which is not modelled",
+					c->run->placement, stage);
+			tp[s] = one;
+		}
 		if (s && replicas != shape->dp)
 			return mq_bad(err, "placement '%s': stages of %u and %u replicas", c->run->placement, shape->dp,
 				      replicas);

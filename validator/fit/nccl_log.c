@@ -541,21 +541,18 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	const char *base = strrchr(path, '/');
 	struct reader *r = mq_arena_array(arena, 1, struct reader);
 	FILE *file = fopen(path, "r");
-	json_t *root = NULL;
-	enum mq_status status;
+	json_auto_t *root = NULL;
 
 	if (!file)
 		return mq_bad(err, "%s: cannot open the log: %s", path, strerror(errno));
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
 	r->named = r->kind = kind_in(base ? base : path);
-	int first = ungetc(fgetc(file), file);
-	if (first != '{')
-		status = read_lines(r, file);
-	else if ((status = mq_json_file_load(path, &root, err)) == MQ_OK)
-		status = take_json(r, root);
-	json_decref(root);
+	bool json = ungetc(fgetc(file), file) == '{';
+	enum mq_status status = json ? mq_json_file_load(path, &root, err) : read_lines(r, file);
 	fclose(file);
 	MQ_TRY(status);
+	if (json)
+		MQ_TRY(take_json(r, root));
 	MQ_TRY(end_table(r));
 	if (!r->n)
 		return mq_bad(err, "%s: no rows of a nccl-tests table found", path);

@@ -130,17 +130,15 @@ enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const cha
 				   struct mq_err *err)
 {
 	json_error_t where;
-	json_t *root = json_load_file(path, 0, &where);
+	json_auto_t *root = json_load_file(path, 0, &where);
 
 	if (!root)
 		return mq_bad(err, "%s:%d: %s", path, where.line, where.text);
 	const json_t *entries = json_object_get(root, "entries");
-	if (json_is_array(entries))
-		for (size_t i = 0; i < json_array_size(entries); i++)
-			read_entry(uncertainty, json_array_get(entries, i), arena);
-	else
+	if (!json_is_array(entries))
 		read_entry(uncertainty, root, arena);
-	json_decref(root);
+	for (size_t i = 0; i < json_array_size(entries); i++)
+		read_entry(uncertainty, json_array_get(entries, i), arena);
 	return MQ_OK;
 }
 

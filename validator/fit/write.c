@@ -130,17 +130,13 @@ static void add_entries(json_t *entries, const struct mq_calibration *c)
 enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, const char *path, struct mq_err *err)
 {
 	json_t *entries = json_array();
-	json_t *root = json_pack("{s:o}", "entries", entries);
+	json_auto_t *root = json_pack("{s:o}", "entries", entries);
+	FILE *file;
 
 	for (uint32_t i = 0; i < n; i++)
 		add_entries(entries, &c[i]);
-	FILE *file;
-	enum mq_status status = mq_file_open(path, &file, err);
-	if (status == MQ_OK) {
-		json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-		fputc('\n', file);
-		status = mq_file_close(file, path, err);
-	}
-	json_decref(root);
-	return status;
+	MQ_TRY(mq_file_open(path, &file, err));
+	json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	fputc('\n', file);
+	return mq_file_close(file, path, err);
 }

@@ -2,7 +2,6 @@
 #include "cmd/validate/dir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,62 +83,49 @@ void mq_replay_print(const struct mq_replay_call *call)
 	}
 }
 
-/* Runs a program; its standard output and error come back as text. */
-static enum mq_status run_program(char **argv, char *text, size_t size, int *code, struct mq_err *err)
+/* Runs the replay; what it says comes back as text, and where it fails as the error. */
+static enum mq_status run_replay(char **argv, char *text, size_t size, struct mq_err *err)
 {
-	int pipes[2], status;
-	size_t used = 0;
-	ssize_t n;
+	FILE *said = tmpfile();
+	int status = 0;
 	pid_t pid;
 
-	if (pipe2(pipes, O_CLOEXEC))
-		return mq_fail(err, MQ_EBUG, "no pipe: %s", strerror(errno));
+	if (!said)
+		return mq_fail(err, MQ_EBUG, "no temporary file: %s", strerror(errno));
 	const struct mq_spawn program = { .path = argv[0],
 					  .argv = argv,
 					  .on_death = SIGTERM,
 					  .n_fds = 2,
-					  .fd = { { pipes[1], STDOUT_FILENO }, { pipes[1], STDERR_FILENO } } };
+					  .fd = { { fileno(said), STDOUT_FILENO }, { fileno(said), STDERR_FILENO } } };
 	int bad = mq_spawn(&program, &pid);
-	close(pipes[1]);
-	if (bad) {
-		close(pipes[0]);
+	bool lost = !bad && waitpid(pid, &status, 0) != pid;
+	rewind(said);
+	text[fread(text, 1, size - 1, said)] = '\0';
+	fclose(said);
+	if (bad)
 		return mq_fail(err, MQ_ENODEV, "%s cannot be started: %s", argv[0], strerror(bad));
-	}
-	char spill[512];
-	while ((n = read(pipes[0], used + 1 < size ? text + used : spill,
-			 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
-		used += used + 1 < size ? (size_t)n : 0;
-	text[used] = '\0';
-	close(pipes[0]);
-	if (waitpid(pid, &status, 0) != pid)
+	if (lost)
 		return mq_fail(err, MQ_EBUG, "%s was lost: %s", argv[0], strerror(errno));
-	*code = WIFEXITED(status) ? WEXITSTATUS(status) : MQ_ETIME;
-	return MQ_OK;
-}
-
-static enum mq_status replay_failed(int code, const char *text, struct mq_err *err)
-{
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : MQ_ETIME;
 	const char *ours = strstr(text, "maquette-replay: ");
-	bool known = (code >= MQ_EINPUT && code <= MQ_ETHRESHOLD) || code == MQ_EBUG;
-
+	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
 	ours = ours ? ours + strlen("maquette-replay: ") : text;
-	return mq_fail(err, known ? (enum mq_status)code : MQ_ETIME, "%.*s", (int)strcspn(ours, "\n"), ours);
+	return code ? mq_fail(err, known && code >= MQ_EINPUT ? (enum mq_status)code : MQ_ETIME, "%.*s",
+			      (int)strcspn(ours, "\n"), ours) :
+		      MQ_OK;
 }
 
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char text[4096];
-	int code = 0;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
 		uint32_t launch = call->first_launch + l;
 		struct words w = replay_words(call, launch, &arena);
 
 		MQ_TRY(mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err));
-		MQ_TRY(run_program(w.word, text, sizeof(text), &code, err));
-		if (code)
-			return replay_failed(code, text, err);
+		MQ_TRY(run_replay(w.word, text, sizeof(text), err));
 	}
 	return MQ_OK;
 }
@@ -149,16 +135,13 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 {
 	struct words w = { .arena = arena };
 	char out[2048];
-	int code;
 
 	add_word(&w, mq_find_program("maquette-replay", arena));
 	add_word(&w, "--executor");
 	add_word(&w, executor);
 	add_word(&w, "--list-devices");
 	add_word(&w, NULL);
-	MQ_TRY(run_program(w.word, out, sizeof(out), &code, err));
-	if (code)
-		return replay_failed(code, out, err);
+	MQ_TRY(run_replay(w.word, out, sizeof(out), err));
 	char *tab = strchr(out, '\t');
 	*n = (uint32_t)atoi(out);
 	*text = mq_arena_strdup(arena, tab ? tab + 1 : "");
