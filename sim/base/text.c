@@ -2,7 +2,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +58,16 @@ enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *
 int mq_by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+bool mq_text_has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = n && !strchr(word, ' ') ? strstr(list, word) : NULL; at; at = strstr(at + 1, word))
+		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+			return true;
+	return false;
 }
 
 void mq_json_put_but(FILE *file, const char *text, const char *also)

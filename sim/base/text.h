@@ -3,6 +3,7 @@
 #ifndef MQ_BASE_TEXT_H
 #define MQ_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -20,6 +21,9 @@ enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *
 
 /* For qsort: texts by their bytes, whatever the locale. */
 MQ_API int mq_by_text(const void *a, const void *b);
+
+/* Is it one of the words of a list, with blanks between them? */
+MQ_API bool mq_text_has_word(const char *list, const char *word);
 
 /* Text as a JSON string. */
 MQ_API void mq_json_put_text(FILE *file, const char *text);

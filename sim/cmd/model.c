@@ -97,45 +97,32 @@ static double active_parameters(const struct mq_model *m)
 /* The part of a model that an op is of, by the words its name has; the first that is found. */
 static const char *part_of(const struct mq_op *op)
 {
-	static const char *const parts[][2] = {
-		{ "vision.", "vision tower" },
-		{ "audio.", "audio tower" },
-		{ "mtp", "further tokens" },
-		{ "experts.", "experts" },
-		{ "shared.", "shared experts" },
-		{ "router", "routers" },
-		{ "latent.down", "routers" },
-		{ "latent.up", "routers" },
-		{ "index.", "indexers" },
-		{ "conv1", "embedding" },
-		{ "conv2", "embedding" },
-		{ "patches", "embedding" },
+	static const struct {
+		const char *name, *words;
+	} parts[] = {
+		{ "vision tower", "vision." },
+		{ "audio tower", "audio." },
+		{ "further tokens", "mtp" },
+		{ "experts", "experts." },
+		{ "shared experts", "shared." },
+		{ "routers", "router latent.down latent.up" },
+		{ "indexers", "index." },
+		{ "embedding", "conv1 conv2 patches" },
 		{ "modulation", "modulation" },
-		{ "in_proj", "linear mixers" },
-		{ "out_proj", "linear mixers" },
-		{ "conv", "linear mixers" },
-		{ "scan", "linear mixers" },
-		{ "x_proj", "linear mixers" },
-		{ "dt_proj", "linear mixers" },
-		{ "decay_", "linear mixers" },
-		{ "gate", "linear mixers" },
-		{ "norm", "norms" },
-		{ "qkv", "attention" },
-		{ ".q", "attention" },
-		{ ".kv", "attention" },
-		{ "latent", "attention" },
-		{ "attention", "attention" },
-		{ "proj", "attention" },
-		{ ".up", "feed-forward" },
-		{ ".down", "feed-forward" },
-		{ "embedding", "embedding" },
-		{ "position", "embedding" },
+		{ "linear mixers", "in_proj out_proj conv scan x_proj dt_proj decay_ gate" },
+		{ "norms", "norm" },
+		{ "attention", "qkv .q .kv latent attention proj" },
+		{ "feed-forward", ".up .down" },
+		{ "embedding", "embedding position" },
 		{ "head", "head" },
 	};
+	char word[16];
+	int n;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (strstr(op->name, parts[i][0]))
-			return parts[i][1];
+		for (const char *c = parts[i].words; sscanf(c, "%15s%n", word, &n) == 1; c += n)
+			if (strstr(op->name, word))
+				return parts[i].name;
 	return "other";
 }
 

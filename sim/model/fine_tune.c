@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "maquette/opt.h"
+#include "base/text.h"
 
 static const struct mq_opt lora_opts[] = {
 	MQ_U32(struct mq_tuning, rank, 16, 1, 65536, "columns of the first matrix of an adapter"),
@@ -58,36 +59,16 @@ enum part { WHOLE, QUERIES, KEYS, GATE };
 
 /* What frameworks call the GEMMs of a layer, and what part of one here it is. `op` may be a pattern. */
 static const struct target {
-	const char *word, *op;
+	const char *words, *op;
 	enum part part;
 } targets[] = {
-	{ "qkv", "qkv", WHOLE },
-	{ "linear_qkv", "qkv", WHOLE },
-	{ "qkv_proj", "qkv", WHOLE },
-	{ "proj", "proj", WHOLE },
-	{ "linear_proj", "proj", WHOLE },
-	{ "o_proj", "proj", WHOLE },
-	{ "wo", "proj", WHOLE },
-	{ "up", "up", WHOLE },
-	{ "linear_fc1", "up", WHOLE },
-	{ "down", "down", WHOLE },
-	{ "linear_fc2", "down", WHOLE },
-	{ "down_proj", "down", WHOLE },
-	{ "w2", "down", WHOLE },
-	{ "q_proj", "qkv", QUERIES },
-	{ "wq", "qkv", QUERIES },
-	{ "k_proj", "qkv", KEYS },
-	{ "wk", "qkv", KEYS },
-	{ "v_proj", "qkv", KEYS },
-	{ "wv", "qkv", KEYS },
-	{ "gate_proj", "up", GATE },
-	{ "w1", "up", GATE },
-	{ "up_proj", "up", GATE },
-	{ "w3", "up", GATE },
-	{ "attention", "qkv", WHOLE },
-	{ "attention", "proj", WHOLE },
-	{ "mlp", "up", WHOLE },
-	{ "mlp", "down", WHOLE },
+	{ "qkv linear_qkv qkv_proj attention", "qkv", WHOLE },
+	{ "proj linear_proj o_proj wo attention", "proj", WHOLE },
+	{ "up linear_fc1 mlp", "up", WHOLE },
+	{ "down linear_fc2 down_proj w2 mlp", "down", WHOLE },
+	{ "q_proj wq", "qkv", QUERIES },
+	{ "k_proj wk v_proj wv", "qkv", KEYS },
+	{ "gate_proj w1 up_proj w3", "up", GATE },
 	{ "all-linear", "*", WHOLE },
 	{ NULL, NULL, WHOLE },
 };
@@ -148,8 +129,8 @@ static double meant_by(const struct mq_model *m, uint32_t op, const char *word)
 
 	if (!may_adapt(&m->op[op]))
 		return 0;
-	for (const struct target *t = targets; t->word; t++) {
-		if (strcmp(t->word, word) != 0)
+	for (const struct target *t = targets; t->words; t++) {
+		if (!mq_text_has_word(t->words, word))
 			continue;
 		known = true;
 		if (!fnmatch(t->op, name, 0))

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/text.h"
+
 static const double NEAR_EQUAL = 0.005;
 enum { KEPT_PER_ROW = 16 };
 static const uint64_t UNEVEN = 1; /* bit of a form: its plans have no common degrees */
@@ -141,22 +143,12 @@ static bool known(struct mq_ranking *r, const struct mq_candidate *c)
 	return false;
 }
 
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = list; (at = strstr(at, word)); at += n)
-		if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
-			return true;
-	return false;
-}
-
 static void add_software(struct mq_ranking *r, const struct mq_candidate *c)
 {
 	for (uint32_t i = 0; i < r->search->n_software; i++) {
 		struct mq_software_best *s = &r->software[i];
 
-		if (has_word(c->runs_in, s->software) && (!s->best.plan || before(c, &s->best)))
+		if (mq_text_has_word(c->runs_in, s->software) && (!s->best.plan || before(c, &s->best)))
 			mq_candidate_keep(&s->best, c, r->arena);
 	}
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "model/formats/lib/huggingface_keys.h"
 
 static bool is_array_of_one(const json_t *value, json_t **one)
@@ -350,16 +351,6 @@ static const char inert_parts[] =
 	" ^suppress_ ^begin_suppress ^num_return ^swiglu_"
 	" ";
 
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = list; n && (at = strstr(at, word)); at++)
-		if (at > list && at[-1] == ' ' && at[n] == ' ')
-			return true;
-	return false;
-}
-
 static bool is_inert(const char *key)
 {
 	char part[40];
@@ -367,7 +358,7 @@ static bool is_inert(const char *key)
 	for (const char *p = inert_parts; sscanf(p, " %39s", part) == 1; p = strchr(p + 1, ' '))
 		if (*part == '^' ? !strncmp(key, part + 1, strlen(part + 1)) : strstr(key, part) != NULL)
 			return true;
-	return has_word(inert, key);
+	return mq_text_has_word(inert, key);
 }
 
 bool mq_hf_is_off(const json_t *value)
@@ -385,7 +376,7 @@ static bool is_read(const struct mq_hf_key *keys, const char *key)
 	for (const struct mq_hf_key *k = keys; k->name; k++)
 		if (!strcmp(key, k->name))
 			return true;
-	return has_word(others, key) || mq_hf_layer_key(key);
+	return mq_text_has_word(others, key) || mq_hf_layer_key(key);
 }
 
 /* What is none of these keys, or none of Llama's. */
@@ -396,7 +387,7 @@ static const char *list_keys(const json_t *object, const struct mq_hf_key *keys,
 
 	json_object_foreach((json_t *)(uintptr_t)object, key, value)
 	{
-		bool known = is_inert(key) || (keys ? is_read(keys, key) : has_word(llama_keys, key));
+		bool known = is_inert(key) || (keys ? is_read(keys, key) : mq_text_has_word(llama_keys, key));
 
 		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)
 			list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum class {
 	CONV,
 	CONV_TRANSPOSE,
@@ -96,16 +98,6 @@ static const struct operator operators[] = {
 };
 
 enum { N_OPERATORS = sizeof(operators) / sizeof(*operators) };
-
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *p = n && !strchr(word, ' ') ? strstr(list, word) : NULL; p; p = strstr(p + 1, word))
-		if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' '))
-			return true;
-	return false;
-}
 
 static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
@@ -432,7 +424,7 @@ enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *no
 	bool constant = true, weight = false;
 
 	for (size_t i = 0; i < N_OPERATORS && !o; i++)
-		if (has_word(operators[i].types, node->type))
+		if (mq_text_has_word(operators[i].types, node->type))
 			o = &operators[i];
 	if (!o)
 		return unknown(g, node, err);
