@@ -1,8 +1,9 @@
-/* list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each.
+/* list.c - `maquette list engines|platforms|devices|models|executors|software|parameters`: what there is, one line each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,6 +216,36 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 	return MQ_OK;
 }
 
+static enum mq_status list_devices(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	const struct mq_list none = { .n = 0 };
+	struct mq_calib *calib;
+
+	MQ_TRY(mq_calib_open(&none, arena, &calib, err));
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
+		const struct mq_device_calib *d = &calib->device[i];
+		enum mq_dtype type = d->peak_flops[MQ_BF16] > 0 ? MQ_BF16 :
+				     d->peak_flops[MQ_FP16] > 0 ? MQ_FP16 :
+								  MQ_FP32;
+		const char *price = d->price_per_h > 0 ? mq_arena_printf(arena, ", %.4g $/h", d->price_per_h) : "";
+
+		if (only && strcmp(only, d->name))
+			continue;
+		line(l, d->name,
+		     mq_arena_printf(arena, "%.4g Tflop/s %s, %.4g GB at %.4g TB/s%s; %s", d->peak_flops[type] / 1e12,
+				     mq_dtype_name(type), d->memory_B / 1e9, d->mem_bw_Bps / 1e12, price, d->source));
+		if (!l->json)
+			continue;
+		mq_json_add_f64(stdout, "peak_bf16_flops", d->peak_flops[MQ_BF16]);
+		mq_json_add_f64(stdout, "mem_bw_Bps", d->mem_bw_Bps);
+		mq_json_add_f64(stdout, "memory_B", d->memory_B);
+		mq_json_add_f64(stdout, "nvlink_Bps", d->nvlink_Bps);
+		mq_json_add_f64(stdout, "price_per_h", d->price_per_h > 0 ? d->price_per_h : (double)NAN);
+		mq_json_add_f64(stdout, "power_W", d->power_W);
+	}
+	return MQ_OK;
+}
+
 static enum mq_status list_parameters(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	if (l->json)
@@ -227,8 +258,9 @@ static const struct {
 	const char *name;
 	enum mq_status (*list)(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err);
 } lists[] = {
-	{ "engines", list_engines },     { "platforms", list_platforms }, { "models", list_models },
-	{ "executors", list_executors }, { "software", list_software },   { "parameters", list_parameters },
+	{ "engines", list_engines },       { "platforms", list_platforms }, { "devices", list_devices },
+	{ "models", list_models },         { "executors", list_executors }, { "software", list_software },
+	{ "parameters", list_parameters },
 };
 
 struct options {
@@ -250,7 +282,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_args args = {
 		.table = { { rows, &o } },
-		.args_doc = "engines|platforms|models|executors|software|parameters [NAME]",
+		.args_doc = "engines|platforms|devices|models|executors|software|parameters [NAME]",
 		.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, of a software "
 		       "its values and where each comes from. `parameters` prints the fields of calibrations and of "
 		       "software as Markdown.",
@@ -268,10 +300,10 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			mq_arena_fini(&arena);
 			return status;
 		}
-	return mq_bad(err, "%s%s: give engines, platforms, models, executors, software or parameters",
+	return mq_bad(err, "%s%s: give engines, platforms, devices, models, executors, software or parameters",
 		      o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
 }
 
-const struct mq_command mq_command_list = { .name = "list",
-					    .summary = "engines, platforms, models, executors or software there are",
-					    .run = run };
+const struct mq_command mq_command_list = {
+	.name = "list", .summary = "engines, platforms, devices, models, executors or software there are", .run = run
+};
