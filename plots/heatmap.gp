@@ -17,5 +17,5 @@ set cblabel "samples/s"
 set palette defined (0 "#f7fbff", 0.5 "#6baed6", 1 "#08306b")
 plot file using "x":"y":(0.5):(0.5):(column("samples_per_s")):xtic(stringcolumn("x_label")):ytic(stringcolumn("y_label")) \
 	with boxxyerror fs solid 1 lc palette, \
-	file using "x":"y":(sprintf("%.3g", column("samples_per_s"))):(dark(column("samples_per_s")) ? 0xffffff : 0x222222) \
+	file using "x":"y":(sprintf(column("samples_per_s") < 100 ? "%.3g" : "%.0f", column("samples_per_s"))):(dark(column("samples_per_s")) ? 0xffffff : 0x222222) \
 	with labels tc rgb variable

@@ -120,7 +120,7 @@ document.querySelectorAll('table.sorts').forEach(function (table) {
 			button.append(part, document.createElement('wbr'));
 		});
 		button.onclick = function () { sort(i, h.ariaSort === 'ascending' ? -1 : 1); };
-		node('option', names[i], pick).value = i;
+		node('option', 'sort by ' + names[i], pick).value = i;
 	});
 	Array.from(body.rows).forEach(function (row) {
 		Array.from(row.cells).forEach(function (c, i) {
@@ -173,6 +173,7 @@ document.querySelectorAll('figure.plot').forEach(function (figure) {
 			return { name: about[0], ticks: names.map(function (w) { return [w, w]; }),
 				at: function (v) { return from + gap * (names.indexOf(v) + .5); } };
 		}
+		var own = values.every(function (v) { return typeof v === 'string'; }) ? [...new Set(values)] : []; // of a study's axis
 		values = values.map(Number);
 		var low = Math.min(...values), high = Math.max(...values), log = low > 0 && (d.against || high > 20 * low);
 		var unit = about[1] === 's' ? time_unit(high) : [about[1], 1];
@@ -181,9 +182,10 @@ document.querySelectorAll('figure.plot').forEach(function (figure) {
 		var f = log ? Math.log10 : Number, scale = (to - from) / (f(b) - f(a));
 
 		return { name: about[0] + (unit[0] ? ', ' + unit[0] : ''), low: a, high: b,
-			ticks: (log ? log_ticks : round_ticks)(a * unit[1], b * unit[1], room).map(function (t) {
-				return [t[0] / unit[1], t[1]];
-			}),
+			ticks: own.length && own.length <= 8 ? own.map(function (v) { return [Number(v), v]; }) :
+				(log ? log_ticks : round_ticks)(a * unit[1], b * unit[1], room).map(function (t) {
+					return [t[0] / unit[1], t[1]];
+				}),
 			at: function (v) { return from + (f(v) - f(a)) * scale; } };
 	}
 	fitted(figure, function () {

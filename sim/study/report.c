@@ -109,7 +109,8 @@ static void put_axis(struct report *r, const struct mq_csv *csv, uint32_t x, con
 		q->series = "";
 		for (uint32_t a = 0; a < s->n_axes; a++)
 			if (a != x && s->axis[a].n > 1)
-				q->series = mq_arena_printf(&r->p.arena, "%s%s%s", q->series, *q->series ? ", " : "",
+				q->series = mq_arena_printf(&r->p.arena, "%s%s%s %s", q->series, *q->series ? ", " : "",
+							    s->axis[a].key,
 							    mq_csv_text(csv, i, mq_csv_column(csv, s->axis[a].key)));
 		q->tip = mq_arena_printf(&r->p.arena, "%s %s%s%s: %.5g %s, %s", s->axis[x].key, q->at,
 					 *q->series ? ", " : "", q->series, q->y, column[1],
