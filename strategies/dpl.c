@@ -17,13 +17,5 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 MQ_ENGINE(dpl) = {
 	MQ_ENGINE_HEAD("dpl"),
 	.summary = "best pipeline along one topological order (linearised dynamic programme)",
-	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct mq_place_engine),
-	.heuristic = true,
-	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-	.proves = true,
-	.start = start,
-	.propose = mq_place_engine_propose,
-	.observe = mq_place_engine_observe,
+	MQ_PLACE_ENGINE,
 };

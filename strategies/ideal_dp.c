@@ -27,13 +27,6 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 MQ_ENGINE(ideal_dp) = {
 	MQ_ENGINE_HEAD("ideal-dp"),
 	.summary = "optimal contiguous pipeline by dynamic programming over ideals",
-	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct mq_place_engine),
-	.heuristic = true, /* optimal in its own objective, among contiguous pipelines */
-	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-	.proves = true,
-	.start = start,
-	.propose = mq_place_engine_propose,
-	.observe = mq_place_engine_observe,
+	/* optimal in its own objective, among contiguous pipelines */
+	MQ_PLACE_ENGINE,
 };

@@ -349,11 +349,6 @@ static bool read_u32s(json_t *object, const char *key, struct mq_arena *arena, s
 	return true;
 }
 
-static uint32_t at_least_1(uint32_t v)
-{
-	return v ? v : 1;
-}
-
 static enum mq_status read_shape(const struct exec *x, json_t *o, const struct mq_problem *problem,
 				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
@@ -364,7 +359,7 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 		    READ_ENUM(o, "schedule", mq_pipeline_name, MQ_N_PIPELINES, &s.pipeline) &&
 		    READ_ENUM(o, "sync", mq_sync_name, MQ_N_SYNCS, &s.sync) &&
 		    READ_ENUM(o, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &s.recompute);
-	double devices = (double)at_least_1(s.dp) * at_least_1(s.tp) * at_least_1(s.pp) * at_least_1(s.cp);
+	double devices = (double)mq_or_1(s.dp) * mq_or_1(s.tp) * mq_or_1(s.pp) * mq_or_1(s.cp);
 
 	/* not said: off and on, unless the software knows one way only */
 	json_t *sequence = json_object_get(o, "sequence_parallel"), *vocab = json_object_get(o, "vocab_parallel");
@@ -372,8 +367,8 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 	s.sequence_parallel = s.tp > 1 && (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
 	s.vocab_parallel = s.tp > 1 && (vocab ? !json_is_false(vocab) : (runs->vocab & MQ_SPLIT) != 0);
 	good = good && devices <= problem->q->cluster->n_devices &&
-	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->q->model->n_ops &&
-	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual), &s.stage_layers) &&
+	       (uint64_t)mq_or_1(s.pp) * mq_or_1(s.virtual) <= problem->q->model->n_ops &&
+	       read_u32s(o, "stage_layers", arena, (size_t)mq_or_1(s.pp) * mq_or_1(s.virtual), &s.stage_layers) &&
 	       read_u32s(o, "device", arena, (size_t)devices, &s.device);
 	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
 		good = s.device[i] < problem->q->cluster->n_devices;
@@ -382,7 +377,7 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 			      (unsigned long long)x->asked);
 	if (!s.stage_layers && /* not said: as the software deals them out */
 	    mq_software_stages(mq_question_software(problem->q), problem->q->model, arena, &s) <
-		    at_least_1(s.pp) * at_least_1(s.virtual))
+		    mq_or_1(s.pp) * mq_or_1(s.virtual))
 		s.stage_layers = NULL; /* with idle stages: the verdict says so */
 	return mq_plan_from_shape(&s, problem->q->model, problem->q->cluster, arena, plan, err);
 }

@@ -100,21 +100,17 @@ enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_are
 	return emit(rows, header, strlen(header), 0, err);
 }
 
-/* Recompute of the whole plan: the configs' common choice, else "mixed". */
-static const char *recompute_text(const struct mq_plan *plan)
+/* Recompute and sync of the whole plan: the configs' common choice, else "mixed". */
+static void common_choices(const struct mq_plan *plan, const char **recompute, const char **sync)
 {
-	for (uint32_t i = 1; i < plan->n_configs; i++)
-		if (plan->config[i].recompute != plan->config[0].recompute)
-			return "mixed";
-	return plan->n_configs ? mq_recompute_name(plan->config[0].recompute) : "none";
-}
+	const struct mq_config *c = plan->config;
 
-static const char *sync_text(const struct mq_plan *plan)
-{
-	for (uint32_t i = 1; i < plan->n_configs; i++)
-		if (plan->config[i].sync != plan->config[0].sync)
-			return "mixed";
-	return plan->n_configs ? mq_sync_name(plan->config[0].sync) : "none";
+	*recompute = plan->n_configs ? mq_recompute_name(c->recompute) : "none";
+	*sync = plan->n_configs ? mq_sync_name(c->sync) : "none";
+	for (uint32_t i = 1; i < plan->n_configs; i++) {
+		*recompute = c[i].recompute == c->recompute ? *recompute : "mixed";
+		*sync = c[i].sync == c->sync ? *sync : "mixed";
+	}
 }
 
 enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, double best,
@@ -122,19 +118,21 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_degrees degrees = mq_plan_degrees(c->plan);
+	const char *recompute, *sync;
 	char *text = NULL;
 	size_t size = 0;
 	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = rows->path };
 
 	mq_assert(w.file);
+	common_choices(c->plan, &recompute, &sync);
 	mq_csv_put(&w, "%s,%lu,%016lx", c->engine, (unsigned long)c->index, c->hash);
 	long head = ftell(w.file);
 	mq_csv_put(&w, "%s", mq_result_verdict(&c->result));
 	mq_table_put(&w, MQ_TABLE_candidates, "step_time_s", &c->result);
 	mq_csv_put(&w, "%g,%u,%.0u,%.0u,%.0u,%u,%s,%s,%g,%s,%.0u,%.0u,%u,%s,%s", best, degrees.n_devices, degrees.dp,
-		   degrees.tp, degrees.pp, c->plan->micro_batches, mq_pipeline_name(c->plan->pipeline),
-		   recompute_text(c->plan), c->plan->engine_objective, mq_plan_describe(c->plan, cluster, &scratch),
-		   degrees.cp, degrees.ep, c->plan->virtual, sync_text(c->plan), c->runs_in);
+		   degrees.tp, degrees.pp, c->plan->micro_batches, mq_pipeline_name(c->plan->pipeline), recompute,
+		   c->plan->engine_objective, mq_plan_describe(c->plan, cluster, &scratch), degrees.cp, degrees.ep,
+		   c->plan->virtual, sync, c->runs_in);
 	mq_assert(w.column == mq_table[MQ_TABLE_candidates].n);
 	enum mq_status status = mq_csv_end_row(&w, err);
 	fclose(w.file);

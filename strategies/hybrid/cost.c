@@ -182,15 +182,11 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 
 	for (uint32_t i = 0; i < stage->d; i++)
 		member[i] = stage->rank[i / stage->inner * stage->stride + i % stage->inner * stage->t];
-	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
-				      .n = stage->d,
-				      .rank = member,
-				      .bytes = small,
-				      .dtype = c->problem->q->train->dtype };
-	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
+	enum mq_dtype dtype = c->problem->q->train->dtype;
+	double width = mq_dtype_size(dtype);
+	bool fine = mq_collective_s(c->problem, MQ_COLL_ALL_REDUCE, member, stage->d, small / width, dtype, &small_s) &&
+		    mq_collective_s(c->problem, MQ_COLL_ALL_REDUCE, member, stage->d, large / width, dtype, &large_s);
 
-	rq.bytes = large;
-	fine = fine && c->problem->costs->collective(c->problem->costs->context, &rq, &large_s);
 	mq_arena_rewind(&c->scratch, mark);
 	value[1] = fine ? fmax(0, (large_s - small_s) / (large - small)) : (double)INFINITY;
 	value[0] = fine ? fmax(0, small_s - small * value[1]) : (double)INFINITY;

@@ -326,20 +326,14 @@ static void decode(struct ip *ip, const double *value, struct mq_placement *out)
 	*out = (struct mq_placement){ .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage) };
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
 		struct mq_place_stage stage = { .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth };
-		bool *in = mq_arena_array(ip->arena, p->n_nodes, bool);
-
 		stage.node = mq_arena_array(ip->arena, p->n_nodes, uint32_t);
-		for (uint32_t v = 0; v < p->n_nodes; v++) {
-			in[v] = value[at(ip, ip->u.of_node[v], i)] > 0.5;
-			if (in[v])
+		for (uint32_t v = 0; v < p->n_nodes; v++)
+			if (value[at(ip, ip->u.of_node[v], i)] > 0.5)
 				stage.node[stage.n_nodes++] = v;
-		}
-		if (!stage.n_nodes)
-			continue;
-		stage.load = mq_place_load(p, in, stage.type, 1, ip->arena);
-		out->max_load = fmax(out->max_load, stage.load);
-		out->stage[out->n_stages++] = stage;
+		if (stage.n_nodes)
+			out->stage[out->n_stages++] = stage;
 	}
+	mq_placement_loads(p, out, ip->arena);
 }
 
 /* The start placement as values of x; NULL where it does not fit the slots. */

@@ -183,19 +183,6 @@ static double try_line(struct line *l, struct mq_arena *out, struct mq_placement
 	return placement->n_stages ? mq_place_latency(l->p, placement, l->arena) : (double)INFINITY;
 }
 
-static void fill_loads(const struct mq_place *p, struct mq_arena *arena, struct mq_placement *placement)
-{
-	for (uint32_t s = 0; s < placement->n_stages; s++) {
-		struct mq_place_stage *stage = &placement->stage[s];
-		bool *in = mq_arena_array(arena, p->n_nodes, bool);
-
-		for (uint32_t i = 0; i < stage->n_nodes; i++)
-			in[stage->node[i]] = true;
-		stage->load = mq_place_load(p, in, stage->type, 1, arena);
-		placement->max_load = fmax(placement->max_load, stage->load);
-	}
-}
-
 enum mq_status mq_place_line(const struct mq_place *p, uint32_t orders, struct mq_rng *rng, struct mq_arena *arena,
 			     struct mq_placement *out, struct mq_err *err)
 {
@@ -231,6 +218,6 @@ enum mq_status mq_place_line(const struct mq_place *p, uint32_t orders, struct m
 		best = now;
 		*out = next;
 	}
-	fill_loads(p, arena, out);
+	mq_placement_loads(p, out, arena);
 	return MQ_OK;
 }

@@ -41,13 +41,16 @@ void mq_mip_add(struct mq_mip *m, uint32_t row, uint32_t column, double value)
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
+enum file { PROBLEM, START, SOLUTION, LOG, N_FILES };
+
 struct job {
 	char *dir;
-	const char *problem, *start, *solution, *log;
+	const char *file[N_FILES];
 };
 
 static enum mq_status make_job(struct job *job, struct mq_arena *arena, struct mq_err *err)
 {
+	static const char *const name[] = { "problem.mps", "start.txt", "solution.txt", "log.txt" };
 	const char *tmp = getenv("TMPDIR");
 
 	job->dir = mq_arena_printf(arena, "%s/maquette-ip-XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -56,19 +59,15 @@ static enum mq_status make_job(struct job *job, struct mq_arena *arena, struct m
 			err, MQ_EINPUT,
 			"%s: cannot make a folder for the integer program: set TMPDIR to one that can be written",
 			job->dir);
-	job->problem = mq_arena_printf(arena, "%s/problem.mps", job->dir);
-	job->start = mq_arena_printf(arena, "%s/start.txt", job->dir);
-	job->solution = mq_arena_printf(arena, "%s/solution.txt", job->dir);
-	job->log = mq_arena_printf(arena, "%s/log.txt", job->dir);
+	for (int i = 0; i < N_FILES; i++)
+		job->file[i] = mq_arena_printf(arena, "%s/%s", job->dir, name[i]);
 	return MQ_OK;
 }
 
 static void remove_job(const struct job *job)
 {
-	remove(job->problem);
-	remove(job->start);
-	remove(job->solution);
-	remove(job->log);
+	for (int i = 0; i < N_FILES; i++)
+		remove(job->file[i]);
 	remove(job->dir);
 }
 
@@ -161,10 +160,10 @@ static enum mq_status write_start(const struct mq_mip *m, const double *start, c
 static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job *job, pid_t *pid, struct mq_err *err)
 {
 	char seconds[32], gap[32];
-	const char *argv[24] = { "cbc", job->problem };
+	const char *argv[24] = { "cbc", job->file[PROBLEM] };
 	uint32_t n = 2;
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int log = open(job->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int log = open(job->file[LOG], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	snprintf(seconds, sizeof(seconds), "%.3f", o->seconds);
 	snprintf(gap, sizeof(gap), "%.9g", o->gap);
@@ -183,11 +182,11 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 		argv[n++] = "-preprocess";
 		argv[n++] = "off";
 		argv[n++] = "-mipstart";
-		argv[n++] = job->start;
+		argv[n++] = job->file[START];
 	}
 	argv[n++] = "-solve";
 	argv[n++] = "-solution";
-	argv[n++] = job->solution;
+	argv[n++] = job->file[SOLUTION];
 	argv[n] = NULL;
 	char *args[24];
 
@@ -305,20 +304,20 @@ static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_option
 	pid_t pid;
 	bool stopped;
 
-	MQ_TRY(write_problem(m, job->problem, arena, err));
+	MQ_TRY(write_problem(m, job->file[PROBLEM], arena, err));
 	if (o->start)
-		MQ_TRY(write_start(m, o->start, job->start, err));
+		MQ_TRY(write_start(m, o->start, job->file[START], err));
 	MQ_TRY(spawn_cbc(o, job, &pid, err));
 	bool fine = wait_cbc(o, pid, &stopped);
 
 	if (!fine && !stopped)
 		return mq_fail(err, MQ_ETIME, "program 'cbc' died on an integer program of %u columns and %u rows",
 			       m->n_columns, m->n_rows);
-	if (!read_solution(m, job->solution, arena, result) && !stopped)
+	if (!read_solution(m, job->file[SOLUTION], arena, result) && !stopped)
 		return mq_fail(err, MQ_ETIME,
 			       "program 'cbc' gave no answer to an integer program of %u columns and %u rows",
 			       m->n_columns, m->n_rows);
-	read_bound(job->log, &result->bound);
+	read_bound(job->file[LOG], &result->bound);
 	if (result->verdict == MQ_MIP_OPTIMAL && o->gap <= 0)
 		result->bound = result->objective;
 	return MQ_OK;
@@ -327,7 +326,7 @@ static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_option
 enum mq_status mq_mip_solve(const struct mq_mip *m, const struct mq_mip_options *o, struct mq_arena *arena,
 			    struct mq_mip_result *result, struct mq_err *err)
 {
-	struct job job = { NULL, NULL, NULL, NULL, NULL };
+	struct job job = { 0 };
 
 	*result = (struct mq_mip_result){ MQ_MIP_UNKNOWN, NAN, -INFINITY, NULL };
 	MQ_TRY(make_job(&job, arena, err));

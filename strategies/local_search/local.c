@@ -150,21 +150,16 @@ static void report(struct run *r, struct mq_placement *out)
 {
 	out->stage = mq_arena_array(r->arena, r->n_devices, struct mq_place_stage);
 	for (uint32_t d = 0; d < r->n_devices; d++) {
-		bool *in = mq_arena_array(r->arena, r->p->n_nodes, bool);
 		struct mq_place_stage stage = { .type = r->device[d].type, .replicas = 1, .device = r->device[d].nth };
 
 		stage.node = mq_arena_array(r->arena, r->p->n_nodes, uint32_t);
-		for (uint32_t v = 0; v < r->p->n_nodes; v++) {
-			in[v] = r->at[r->u.of_node[v]] == d;
-			if (in[v])
+		for (uint32_t v = 0; v < r->p->n_nodes; v++)
+			if (r->at[r->u.of_node[v]] == d)
 				stage.node[stage.n_nodes++] = v;
-		}
-		if (!stage.n_nodes)
-			continue;
-		stage.load = mq_place_load(r->p, in, stage.type, 1, r->arena);
-		out->max_load = fmax(out->max_load, stage.load);
-		out->stage[out->n_stages++] = stage;
+		if (stage.n_nodes)
+			out->stage[out->n_stages++] = stage;
 	}
+	mq_placement_loads(r->p, out, r->arena);
 }
 
 enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, struct mq_arena *arena,

@@ -99,7 +99,7 @@ struct nn_var nn_normalise_rows(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_dropout(struct nn_tape *tape, struct nn_var a, double share);
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
-enum nn_act { NN_LINEAR, NN_RELU, NN_TANH, NN_SIGMOID };
+enum nn_act { NN_LINEAR, NN_RELU, NN_TANH };
 struct nn_var nn_activate(struct nn_tape *tape, struct nn_var a, enum nn_act act);
 
 void nn_params_init(struct nn_params *params, struct mq_arena *arena);

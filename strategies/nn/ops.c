@@ -229,17 +229,7 @@ struct nn_var nn_clamp(struct nn_tape *t, struct nn_var a, double low, double hi
 
 struct nn_var nn_activate(struct nn_tape *t, struct nn_var a, enum nn_act act)
 {
-	switch (act) {
-	case NN_RELU:
-		return nn_relu(t, a);
-	case NN_TANH:
-		return nn_tanh(t, a);
-	case NN_SIGMOID:
-		return nn_sigmoid(t, a);
-	case NN_LINEAR:
-		break;
-	}
-	return a;
+	return act == NN_RELU ? nn_relu(t, a) : act == NN_TANH ? nn_tanh(t, a) : a;
 }
 
 /* Kept entries are scaled by 1 / (1 - share), so that the expectation stays. */

@@ -39,6 +39,12 @@ struct mq_place_engine {
 enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name, bool linearize,
 				     const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
 
+/* What both have in common. */
+#define MQ_PLACE_ENGINE                                                                                        \
+	.paper = "Tarnawski et al., NeurIPS 2020", .opts = opts, .state_size = sizeof(struct mq_place_engine), \
+	.heuristic = true, .lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES, .proves = true, .start = start,         \
+	.propose = mq_place_engine_propose, .observe = mq_place_engine_observe
+
 /* The engines' hooks; `state` is a mq_place_engine. propose: the next plan; MQ_DONE after the last; MQ_ENOPLAN when
  * nothing fits. */
 enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,

@@ -76,6 +76,10 @@ enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind ki
 double mq_place_load(const struct mq_place *place, const bool *in, uint32_t type, uint32_t replicas,
 		     struct mq_arena *scratch);
 
+struct mq_placement;
+/* Fills the load of every stage by itself, one device each, and max_load. */
+void mq_placement_loads(const struct mq_place *place, struct mq_placement *placement, struct mq_arena *scratch);
+
 struct mq_place_stage {
 	uint32_t type, replicas;
 	uint32_t device; /* of that type, from 0: the first of the replicas */

@@ -71,6 +71,22 @@ double mq_place_phases(const struct mq_place *p, const struct mq_placement *plac
 	return forward + backward;
 }
 
+void mq_placement_loads(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		struct mq_place_stage *stage = &placement->stage[s];
+		bool *in = mq_arena_array(scratch, p->n_nodes, bool);
+
+		for (uint32_t i = 0; i < stage->n_nodes; i++)
+			in[stage->node[i]] = true;
+		stage->load = mq_place_load(p, in, stage->type, 1, scratch);
+		placement->max_load = fmax(placement->max_load, stage->load);
+	}
+	mq_arena_rewind(scratch, mark);
+}
+
 /* ---- groups ------------------------------------------------------------------------------------- */
 
 struct arc {
