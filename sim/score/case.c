@@ -11,9 +11,11 @@
 
 enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 6 /* columns of counts: in this order, then dimensions */ };
 
-/* It would follow from a rate and its batch: which of them is missing? */
-static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
+/* A step time would follow from a rate and its batch: which of them is missing? */
+static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
 {
+	if (!isnan(r->step_time_s) || !strcmp(r->status, "oom"))
+		return MQ_OK;
 	if (isnan(r->value) || !strstr(r->unit, "/s"))
 		return mq_run_lacks(r, "step_time_s", "or a rate in value and unit", err);
 	if (isnan(r->gbs))
@@ -87,11 +89,6 @@ static enum mq_status check_state(const struct mq_run *r, struct mq_err *err)
 	if (!strcmp(r->status, "suspect"))
 		return mq_bad(err, "marked as suspect");
 	return MQ_OK;
-}
-
-static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
-{
-	return isnan(r->step_time_s) && strcmp(r->status, "oom") ? no_step_time(r, err) : MQ_OK;
 }
 
 static enum mq_status check_gpus(const struct mq_run *r, struct mq_err *err)
@@ -193,14 +190,14 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 }
 
 /* The row's own changes of the hardware, "KEY=VALUE;...", as --change takes them. */
-static enum mq_status own_changes(const struct mq_case *c, const char **change, uint32_t *n, struct mq_err *err)
+static enum mq_status own_changes(const struct mq_case *c, struct mq_score_changes *to, struct mq_err *err)
 {
 	for (const char *p = c->run->change; *p;) {
 		size_t length = strcspn(p, ";");
 
-		if (*n == MQ_CASE_MAX_CHANGES)
+		if (to->n == MQ_CASE_MAX_CHANGES)
 			return mq_bad(err, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
-		change[(*n)++] = mq_arena_printf(c->arena, "%.*s", (int)length, p);
+		to->change[to->n++] = mq_arena_printf(c->arena, "%.*s", (int)length, p);
 		p += length + (p[length] == ';');
 	}
 	return MQ_OK;
@@ -208,22 +205,21 @@ static enum mq_status own_changes(const struct mq_case *c, const char **change, 
 
 static enum mq_status make_job(const struct mq_score_options *o, struct mq_case *c, struct mq_err *err)
 {
-	const char **change = mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *);
-	const char *software = c->software.software.name;
-	uint32_t n = 0;
+	struct mq_score_changes to = { mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *), 0,
+				       c->software.software.name };
 
-	MQ_TRY(own_changes(c, change, &n, err));
-	MQ_TRY(mq_score_changes(o, c, change, &n, &software, err));
+	MQ_TRY(own_changes(c, &to, err));
+	MQ_TRY(mq_score_change(o, c, &to, err));
 	mq_job_init(&c->job);
 	c->job.asked.model = c->spec;
 	c->job.asked.seq = c->seq;
 	c->job.asked.train = c->train;
 	c->job.asked.grad_given = true;
-	c->job.asked.software = software;
+	c->job.asked.software = to.software;
 	c->job.software_dir = o->software_dir;
 	c->job.asked.platform = c->platform;
-	c->job.change = change;
-	c->job.n_change = n;
+	c->job.change = to.change;
+	c->job.n_change = to.n;
 	c->job.asked.timeout_s = 1e7;
 	c->job.analytic = !strcmp(o->executor, "analytic");
 	c->job.max_tasks = o->row_tasks;

@@ -223,15 +223,9 @@ static bool has_device(const struct mq_case *c, const char *type)
 	return !c->n_parts;
 }
 
-struct changes {
-	const char **change;
-	uint32_t *n;
-	const char **software;
-};
-
 /* What one --set means for a row, or one value that stands in for another wherever that is inherited. */
 static enum mq_status change_row(const struct mq_score_options *o, const char *set, bool stand_in,
-				 const struct mq_case *c, const struct changes *to, struct mq_err *err)
+				 const struct mq_case *c, struct mq_score_changes *to, struct mq_err *err)
 {
 	struct found found = { .n = 0 };
 	struct parts p;
@@ -241,30 +235,28 @@ static enum mq_status change_row(const struct mq_score_options *o, const char *s
 		const char *file = stand_in ? file_of(c, p.field) : c->software.software.file;
 
 		if (file && !fnmatch(p.entry, file, 0))
-			*to->software = mq_arena_printf(o->arena, "%s,%s=%s", *to->software, p.field, p.value);
+			to->software = mq_arena_printf(o->arena, "%s,%s=%s", to->software, p.field, p.value);
 		return MQ_OK;
 	}
 	MQ_TRY(find_in_calib(o->calib, &p, &found, err));
 	for (uint32_t k = 0; k < found.n; k++) {
 		if (!found.link && !has_device(c, found.name[k]))
 			continue;
-		if (*to->n == MQ_CASE_MAX_CHANGES)
+		if (to->n == MQ_CASE_MAX_CHANGES)
 			return mq_bad(err, "--set means more than %d changes of one row", MQ_CASE_MAX_CHANGES);
-		to->change[(*to->n)++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
-							 found.name[k], p.field, p.value);
+		to->change[to->n++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
+						      found.name[k], p.field, p.value);
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_score_changes(const struct mq_score_options *o, const struct mq_case *c, const char **change,
-				uint32_t *n, const char **software, struct mq_err *err)
+enum mq_status mq_score_change(const struct mq_score_options *o, const struct mq_case *c, struct mq_score_changes *to,
+			       struct mq_err *err)
 {
-	const struct changes to = { change, n, software };
-
 	for (uint32_t i = 0; i < o->stand_in.n; i++)
-		MQ_TRY(change_row(o, o->stand_in.item[i], true, c, &to, err));
+		MQ_TRY(change_row(o, o->stand_in.item[i], true, c, to, err));
 	for (uint32_t i = 0; i < o->set.n; i++)
-		MQ_TRY(change_row(o, o->set.item[i], false, c, &to, err));
+		MQ_TRY(change_row(o, o->set.item[i], false, c, to, err));
 	return MQ_OK;
 }
 
@@ -274,11 +266,10 @@ enum mq_status mq_score_set_mark(const struct mq_score_options *o, const struct 
 	const char *change[MQ_CASE_MAX_CHANGES];
 
 	for (uint32_t i = 0; i < o->set.n; i++) {
-		const char *software = "";
-		uint32_t n = 0;
+		struct mq_score_changes to = { change, 0, "" };
 
-		MQ_TRY(change_row(o, o->set.item[i], false, c, &(struct changes){ change, &n, &software }, err));
-		used[i] |= n || *software;
+		MQ_TRY(change_row(o, o->set.item[i], false, c, &to, err));
+		used[i] |= to.n || *to.software;
 	}
 	return MQ_OK;
 }

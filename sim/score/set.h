@@ -28,10 +28,15 @@ bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_ca
 
 /* Checks every --set. MQ_EINPUT: it names nothing, or its value is out of range. */
 enum mq_status mq_score_set_check(const struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
-/* What --set means for one row: changes as mq_change_apply takes them are appended to `change`, options of the
- * software to *software. */
-enum mq_status mq_score_changes(const struct mq_score_options *options, const struct mq_case *c, const char **change,
-				uint32_t *n, const char **software, struct mq_err *err) MQ_MUST_CHECK;
+/* What --set means for one row: changes as mq_change_apply takes them are appended to `change`, which has room for
+ * MQ_CASE_MAX_CHANGES, options of the software to `software`. */
+struct mq_score_changes {
+	const char **change;
+	uint32_t n;
+	const char *software;
+};
+enum mq_status mq_score_change(const struct mq_score_options *options, const struct mq_case *c,
+			       struct mq_score_changes *to, struct mq_err *err) MQ_MUST_CHECK;
 /* Marks those --set of `used`, [options->set.n], that change anything of the row. */
 enum mq_status mq_score_set_mark(const struct mq_score_options *options, const struct mq_case *c, bool *used,
 				 struct mq_err *err) MQ_MUST_CHECK;

@@ -89,15 +89,6 @@ struct finder {
 	struct mq_trace_list note;
 };
 
-static void index_events(struct finder *f, struct mq_arena *arena)
-{
-	mq_trace_launches(f->trace, arena, &f->launches);
-	mq_trace_name(&f->external, f->trace, MQ_EVENT_NOTE, arena);
-	for (uint32_t i = 0; i < f->trace->n; i++)
-		if (f->trace->event[i].kind == MQ_EVENT_NOTE)
-			MQ_PUSH(arena, f->note.event, f->note.n, f->note.room, i);
-}
-
 /* How much a note tells: its sizes, or its shapes. */
 static int worth(const struct mq_trace *t, const struct mq_event *e)
 {
@@ -207,11 +198,12 @@ static uint64_t like(const struct mq_trace_call *c)
 enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_call **call,
 			      uint32_t *n, struct mq_err *err)
 {
-	struct finder f = { .trace = t };
+	struct finder f = { .trace = t, .note = mq_trace_of_kind(t, MQ_EVENT_NOTE, arena) };
 	struct mq_map seen;
 	uint32_t room = 0, *count = NULL, n_counts = 0, count_room = 0;
 
-	index_events(&f, arena);
+	mq_trace_launches(t, arena, &f.launches);
+	mq_trace_name(&f.external, t, MQ_EVENT_NOTE, arena);
 	mq_map_init(&seen, arena, 256);
 	*call = NULL;
 	*n = 0;

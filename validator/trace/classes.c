@@ -144,7 +144,7 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 {
 	struct launches l = find_launches(t, arena);
 	double first = INFINITY, last = -INFINITY;
-	uint32_t n = 0, room = mq_trace_steps(t, arena).n + 1;
+	uint32_t n = 0, room = mq_trace_of_kind(t, MQ_EVENT_STEP, arena).n + 1;
 	double *value = mq_arena_array(arena, (size_t)room * MQ_N_CLASSES, double);
 	double *one = mq_arena_array(arena, room, double);
 	*out = (struct mq_trace_shares){ 0 };
@@ -208,7 +208,7 @@ static const struct mq_event *innermost(const struct mq_trace *t, const struct m
 
 uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, double **forward_s)
 {
-	struct mq_trace_list range = ranges(t, arena), steps = mq_trace_steps(t, arena);
+	struct mq_trace_list range = ranges(t, arena), steps = mq_trace_of_kind(t, MQ_EVENT_STEP, arena);
 	struct mq_trace_launches launches;
 	uint32_t n = 0;
 

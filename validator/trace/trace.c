@@ -131,14 +131,14 @@ uint32_t mq_trace_begun(const struct mq_trace *t, const struct mq_trace_list *li
 	return low;
 }
 
-struct mq_trace_list mq_trace_steps(const struct mq_trace *t, struct mq_arena *arena)
+struct mq_trace_list mq_trace_of_kind(const struct mq_trace *t, enum mq_event_kind kind, struct mq_arena *arena)
 {
-	struct mq_trace_list steps = { 0 };
+	struct mq_trace_list list = { 0 };
 
 	for (uint32_t i = 0; i < t->n; i++)
-		if (t->event[i].kind == MQ_EVENT_STEP)
-			MQ_PUSH(arena, steps.event, steps.n, steps.room, i);
-	return steps;
+		if (t->event[i].kind == kind)
+			MQ_PUSH(arena, list.event, list.n, list.room, i);
+	return list;
 }
 
 bool mq_trace_in_step(const struct mq_trace *t, const struct mq_trace_list *steps, const struct mq_event *event)

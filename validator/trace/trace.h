@@ -118,8 +118,8 @@ struct mq_trace_list {
 };
 /* How many of them have begun at this time. */
 uint32_t mq_trace_begun(const struct mq_trace *trace, const struct mq_trace_list *list, double time_us);
-/* The marked steps; is an event in one of them? It is where there are none. */
-struct mq_trace_list mq_trace_steps(const struct mq_trace *trace, struct mq_arena *arena);
+struct mq_trace_list mq_trace_of_kind(const struct mq_trace *trace, enum mq_event_kind kind, struct mq_arena *arena);
+/* Is an event in one of the marked steps? It is where there are none. */
 bool mq_trace_in_step(const struct mq_trace *trace, const struct mq_trace_list *steps, const struct mq_event *event);
 /* Events of one kind by their external id: the first that has it. */
 struct mq_trace_named {

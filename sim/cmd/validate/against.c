@@ -208,7 +208,7 @@ static bool all_tell_members(const struct mq_traces *t, struct mq_arena *arena)
 static void add_measured(struct table *table, const struct mq_traces *traces, uint32_t which)
 {
 	const struct mq_trace *t = &traces->trace[which];
-	struct mq_trace_list steps = mq_trace_steps(t, table->arena);
+	struct mq_trace_list steps = mq_trace_of_kind(t, MQ_EVENT_STEP, table->arena);
 	double share = 1.0 / (fmax(steps.n, 1) * traces->n);
 
 	for (uint32_t i = 0; i < traces->n_calls[which]; i++) {

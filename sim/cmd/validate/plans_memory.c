@@ -56,17 +56,17 @@ static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t
 
 static enum mq_status read_file(struct mq_validation *v, const char *path, struct mq_err *err)
 {
+	static const char *const needed[] = { "schedule", "device", "purpose", "bytes" };
 	MQ_SCOPED struct mq_arena own = MQ_ARENA_INIT;
 	struct mq_csv csv;
-	enum mq_status status = mq_csv_load(path, &own, &csv, err);
 
-	if (status == MQ_OK &&
-	    (mq_csv_column(&csv, "schedule") == UINT32_MAX || mq_csv_column(&csv, "device") == UINT32_MAX ||
-	     mq_csv_column(&csv, "purpose") == UINT32_MAX || mq_csv_column(&csv, "bytes") == UINT32_MAX))
-		status = mq_bad(err, "%s: the columns schedule, device, purpose and bytes are needed", path);
-	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
+	MQ_TRY(mq_csv_load(path, &own, &csv, err));
+	for (int i = 0; i < 4; i++)
+		if (mq_csv_column(&csv, needed[i]) == UINT32_MAX)
+			return mq_bad(err, "%s: the columns schedule, device, purpose and bytes are needed", path);
+	for (uint32_t row = 0; row < csv.n_rows; row++)
 		take_row(v, &csv, row);
-	return status;
+	return MQ_OK;
 }
 
 enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples, struct mq_err *err)
