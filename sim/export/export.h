@@ -86,6 +86,8 @@ struct mq_import_notes {
 struct mq_launch;
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
 				  struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+/* Words of --data-parallel-sharding-strategy, by enum mq_sync. */
+extern const char *const mq_megatron_sharding[];
 /* Is it one of those flags, the model's apart? */
 bool mq_megatron_plans(const char *flag);
 /* A recipe as `export --to torchtitan` writes them. */

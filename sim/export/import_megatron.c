@@ -38,21 +38,17 @@ static enum mq_status take_number(struct flags *x, const char *name, const char 
 	return MQ_OK;
 }
 
-/* How a flag is followed: by a number, by nothing, by a word, by words. `plans`: a file with it says a plan. */
-enum kind { NUMBER, SWITCH, WORD, WORDS };
-#define FLAG(name, kind, field)                                 \
-	{                                                       \
-		name, kind, offsetof(struct flags, field), true \
-	}
-#define FLAG_BESIDE(name, kind, field)                           \
-	{                                                        \
-		name, kind, offsetof(struct flags, field), false \
+/* How a flag is followed: by a number, by nothing, by a word, by words. A file that has none but those BESIDE a plan
+ * says no plan. */
+enum kind { NUMBER, SWITCH, WORD, WORDS, BESIDE = 4 };
+#define FLAG(name, kind, field)                           \
+	{                                                 \
+		name, kind, offsetof(struct flags, field) \
 	}
 static const struct row {
 	const char *name;
-	enum kind kind;
+	uint32_t kind;
 	size_t offset;
-	bool plans;
 } rows[] = {
 	FLAG("--nnodes", NUMBER, nodes),
 	FLAG("--nproc-per-node", NUMBER, per_node),
@@ -75,7 +71,7 @@ static const struct row {
 	FLAG("--decoder-last-pipeline-num-layers", NUMBER, last_layers),
 	FLAG("--micro-batch-size", NUMBER, mbs),
 	FLAG("--global-batch-size", NUMBER, gbs),
-	FLAG_BESIDE("--num-layers", NUMBER, layers),
+	FLAG("--num-layers", NUMBER | BESIDE, layers),
 	FLAG("--sequence-parallel", SWITCH, sequence),
 	FLAG("--use-distributed-optimizer", SWITCH, zero1),
 	FLAG("--overlap-grad-reduce", SWITCH, overlap),
@@ -97,21 +93,21 @@ static const struct row {
 	FLAG("--hierarchical-context-parallel-sizes", NUMBER, ulysses),
 	FLAG("--data-parallel-sharding-strategy", WORD, sharding),
 	FLAG("--zero-stage", WORD, zero_stage),
-	FLAG_BESIDE("--deepspeed_config", WORD, deepspeed_config),
-	FLAG_BESIDE("--deepspeed-config", WORD, deepspeed_config),
+	FLAG("--deepspeed_config", WORD | BESIDE, deepspeed_config),
+	FLAG("--deepspeed-config", WORD | BESIDE, deepspeed_config),
 	FLAG("--data-parallel-shard", WORD, shards),
 	FLAG("--data-parallel-replicate", NUMBER, copies),
 	FLAG("--gradient-accumulation-steps", NUMBER, accumulation),
 	FLAG("--local-batch-size", NUMBER, local_batch),
 	FLAG("--pipeline-schedule", WORD, schedule),
 	FLAG("--pipeline-micro-batch", NUMBER, pipeline_micro_batch),
-	FLAG_BESIDE("--bf16", SWITCH, bf16),
-	FLAG_BESIDE("--fp16", SWITCH, fp16),
-	FLAG_BESIDE("--fp8-format", WORD, fp8),
-	FLAG_BESIDE("--fp8-recipe", WORD, recipe),
-	FLAG_BESIDE("--fp4-format", WORD, fp4),
-	FLAG_BESIDE("--grad-reduce-in-bf16", SWITCH, grads_bf16),
-	FLAG_BESIDE("--accumulate-allreduce-grads-in-fp32", SWITCH, grads_fp32),
+	FLAG("--bf16", SWITCH | BESIDE, bf16),
+	FLAG("--fp16", SWITCH | BESIDE, fp16),
+	FLAG("--fp8-format", WORD | BESIDE, fp8),
+	FLAG("--fp8-recipe", WORD | BESIDE, recipe),
+	FLAG("--fp4-format", WORD | BESIDE, fp4),
+	FLAG("--grad-reduce-in-bf16", SWITCH | BESIDE, grads_bf16),
+	FLAG("--accumulate-allreduce-grads-in-fp32", SWITCH | BESIDE, grads_fp32),
 };
 
 static const struct row *find_row(const char *name)
@@ -127,23 +123,16 @@ bool mq_megatron_plans(const char *flag)
 	return find_row(flag);
 }
 
-static enum mq_status take_granularity(struct flags *x, const char *value)
-{
-	x->full = value && !strcmp(value, "full");
-	x->selective = value && !strcmp(value, "selective");
-	if (x->full || x->selective)
-		return MQ_OK;
-	return mq_bad(x->err, "--recompute-granularity %s: give full or selective", value ? value : "");
-}
-
 static enum mq_status take_recompute(struct flags *x)
 {
 	const char *granularity = x->granularity, *method = x->method;
 	const struct mq_software *s = x->e->software;
 	const char *unknown, *ops;
 
-	if (granularity)
-		MQ_TRY(take_granularity(x, granularity));
+	x->full = granularity && !strcmp(granularity, "full");
+	x->selective = granularity ? !strcmp(granularity, "selective") : x->selective;
+	if (granularity && !x->full && !x->selective)
+		return mq_bad(x->err, "--recompute-granularity %s: give full or selective", granularity);
 	x->method_is = method && !strcmp(method, "block") ? MQ_RECOMPUTE_BLOCK : MQ_RECOMPUTE_UNIFORM;
 	if (method && strcmp(method, mq_recompute_method_name(x->method_is)) != 0)
 		return mq_bad(x->err, "--recompute-method %s: give block or uniform", method);
@@ -187,22 +176,19 @@ static enum mq_status take_stage(struct flags *x)
 static enum mq_status take_sharding(struct flags *x)
 {
 	const char *value = x->sharding;
-	static const char *const names[] = { "no_shard", "optim", "optim_grads", "optim_grads_params" };
-	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 
 	x->sync = x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && value; i++)
-		if (!strcmp(names[i], value)) {
-			x->sync = sync[i];
+	for (uint8_t i = 0; i < MQ_N_SYNCS && value; i++)
+		if (mq_megatron_sharding[i] && !strcmp(mq_megatron_sharding[i], value)) {
+			x->sync = i;
 			return MQ_OK;
 		}
 	MQ_TRY(take_stage(x));
-	if (value)
-		return mq_bad(x->err,
-			      "--data-parallel-sharding-strategy %s: give no_shard, optim, "
-			      "optim_grads or optim_grads_params",
-			      value);
-	return MQ_OK;
+	if (!value)
+		return MQ_OK;
+	return mq_bad(x->err,
+		      "--data-parallel-sharding-strategy %s: give no_shard, optim, optim_grads or optim_grads_params",
+		      value);
 }
 
 /* Names, once, what says nothing; not more than a screen of them. */
@@ -219,17 +205,18 @@ static void skip(struct flags *x, const char *name)
 static enum mq_status take_flag(struct flags *x, const struct row *row, const char *value, const char *const **word)
 {
 	void *to = (char *)x + row->offset;
+	uint32_t kind = row->kind & ~BESIDE;
 
-	if (row->kind == SWITCH) {
+	if (kind == SWITCH) {
 		*(bool *)to = true;
 		return MQ_OK;
 	}
 	if (!value && (*word)[1])
 		value = *++*word;
-	if (row->kind == NUMBER)
+	if (kind == NUMBER)
 		return take_number(x, row->name, value, to);
 	*(const char **)to = value;
-	while (row->kind == WORDS && (*word)[1] && strncmp((*word)[1], "--", 2) && strlen(x->modules) < 500)
+	while (kind == WORDS && (*word)[1] && strncmp((*word)[1], "--", 2) && strlen(x->modules) < 500)
 		x->modules = mq_arena_printf(x->e->arena, "%s %s", x->modules, *++*word);
 	return MQ_OK;
 }
@@ -250,7 +237,7 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 			word += takes && !equals && word[1];
 		else if (!strncmp(name, "--", 2) && name[2])
 			skip(x, name);
-		plans |= row && row->plans;
+		plans |= row && !(row->kind & BESIDE);
 	}
 	for (const char *const *word = launch->doubt; *word; word++)
 		if (find_row(*word))

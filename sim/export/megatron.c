@@ -84,20 +84,20 @@ static void put_overlap(const struct mq_export *e, FILE *f)
 		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
 }
 
+const char *const mq_megatron_sharding[MQ_N_SYNCS] = {
+	[MQ_SYNC_ALLREDUCE] = "no_shard",
+	[MQ_SYNC_ZERO1] = "optim",
+	[MQ_SYNC_ZERO2] = "optim_grads",
+	[MQ_SYNC_ZERO3] = "optim_grads_params",
+};
+
 /* arguments.py asks for that format of checkpoints, and for the distributed optimizer. */
 static void put_fsdp(const struct mq_shape *s, FILE *f)
 {
-	static const char *const strategy[MQ_N_SYNCS] = {
-		[MQ_SYNC_ALLREDUCE] = "no_shard",
-		[MQ_SYNC_ZERO1] = "optim",
-		[MQ_SYNC_ZERO2] = "optim_grads",
-		[MQ_SYNC_ZERO3] = "optim_grads_params",
-	};
-
 	fprintf(f,
 		" \\\n  --use-megatron-fsdp --use-distributed-optimizer --ckpt-format fsdp_dtensor"
 		" \\\n  --data-parallel-sharding-strategy %s",
-		strategy[s->sync]);
+		mq_megatron_sharding[s->sync]);
 	if (s->sync >= MQ_SYNC_ZERO2)
 		fputs(" --no-gradient-accumulation-fusion", f);
 }
