@@ -66,7 +66,7 @@ static enum mq_status one_of(const char *column, const char *text, const char *c
 
 static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 {
-	static const char *const modes[] = { "", "train", "infer", NULL };
+	static const char *const modes[] = { "", "train", "backward", "infer", NULL };
 	static const char *const bases[] = { "", "device", "reserved", "allocated", NULL };
 	static const char *const states[] = { "", "ok", "oom", "failed", "suspect", NULL };
 	static const char *const ranks[] = { "", "first", NULL };
@@ -138,7 +138,6 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
 {
 	const struct mq_device_calib *device[MQ_CASE_MAX_PARTS];
-	const struct mq_software *software = &c->software.software;
 	bool bf16 = true, tf32 = c->n_parts > 0;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
@@ -147,17 +146,18 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 		tf32 &= device[i] && device[i]->peak_flops[MQ_TF32] > 0;
 	}
 	c->train = (struct mq_train){ .batch = c->run->gbs,
-				      .optimizer = MQ_OPTIMIZER_ADAM,
+				      .optimizer =
+					      !strcmp(c->run->mode, "backward") ? MQ_OPTIMIZER_SGD : MQ_OPTIMIZER_ADAM,
 				      .infer = !strcmp(c->run->mode, "infer"),
 				      .tuning = *c->run->tuning ? c->run->tuning : NULL };
 	MQ_TRY(dtype_of(c, bf16, err));
-	if (c->train.dtype == MQ_FP32 && software->tf32 && tf32)
+	if (c->train.dtype == MQ_FP32 && c->software.software.tf32 && tf32)
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++)
 		if (device[i] && !(device[i]->peak_flops[mq_train_gemm_dtype(&c->train)] > 0))
 			return mq_bad(err, "%s has no %s", device[i]->name,
 				      mq_dtype_name(mq_train_gemm_dtype(&c->train)));
-	c->train.grad_dtype = mq_software_grad_dtype(software, c->train.dtype);
+	c->train.grad_dtype = mq_software_grad_dtype(&c->software.software, c->train.dtype);
 	return MQ_OK;
 }
 

@@ -137,6 +137,11 @@ static void test_case(void **state)
 	r.mode = "infer";
 	build(&r, &c);
 	assert_true(c.job.asked.train.infer);
+
+	r.mode = "backward";
+	r.model_spec = "gpt";
+	build(&r, &c);
+	assert_true(!c.job.asked.train.infer && c.job.asked.train.optimizer == MQ_OPTIMIZER_SGD);
 }
 
 /* What `simulate` is asked: the same model, machines, software and training, past memory where the run fitted. */
