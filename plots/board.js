@@ -3,12 +3,13 @@
 
 (function () {
 	var data = JSON.parse(document.getElementById('runs').textContent), svg = document.getElementById('dots');
-	var words = data.words, keys = Object.keys(words), sum = document.getElementById('sum'), size = 560, edge = 45;
+	var words = data.words, keys = Object.keys(words), sum = document.getElementById('sum'), width = 900, height = 430, edge = 60, middle = (height - edge) / 2 + 10;
 	var basis = document.getElementById('basis'), tip = document.getElementById('tip');
 	// A run: [id, predicted, left out, measured, low, high, an index into each list of words in turn].
 	var ID = 0, PREDICTED = 1, LEFT_OUT = 2, MEASURED = 3, LOW = 4, HIGH = 5, FIRST = 6;
-	var all = data.runs.reduce(function (a, r) { return a.concat([r[PREDICTED], r[MEASURED]]); }, []);
+	var all = data.runs.map(function (r) { return r[MEASURED]; });
 	var least = Math.log(Math.min.apply(null, all)), most = Math.log(Math.max.apply(null, all));
+	var FACTOR = 4; // runs that are further off stand at the upper or lower edge
 	var selects = keys.map(function (key) {
 		var s = document.getElementById('by-' + key);
 
@@ -17,8 +18,11 @@
 		return s;
 	});
 
-	function at(value) {
-		return edge + (Math.log(value) - least) / (most - least) * (size - 2 * edge);
+	function at(measured) {
+		return edge + 5 + (Math.log(measured) - least) / (most - least) * (width - edge - 15);
+	}
+	function up(ratio) {
+		return middle - Math.log(Math.max(1 / FACTOR, Math.min(FACTOR, ratio))) / Math.log(FACTOR) * (middle - 10);
 	}
 	function step(s) {
 		return s < 1 ? (1000 * s).toPrecision(4) + ' ms' : s.toPrecision(4) + ' s';
@@ -57,8 +61,8 @@
 			c.setAttribute('class', 'p');
 			c.setAttribute('r', 3);
 			c.setAttribute('cx', at(r[MEASURED]));
-			c.setAttribute('cy', size - at(predicted(r)));
-			c.addEventListener('mouseenter', function () { tip.textContent = name(r); });
+			c.setAttribute('cy', up(predicted(r) / r[MEASURED]));
+			['mouseenter', 'click'].forEach(function (e) { c.addEventListener(e, function () { tip.textContent = name(r); }); });
 			svg.appendChild(c);
 		});
 	}
@@ -76,15 +80,14 @@
 		t.textContent = words;
 		svg.appendChild(t);
 	}
-	line(edge, size - edge, size - edge, edge, 'front');
-	line(edge, size - edge, size - edge, size - edge, 'axis');
-	line(edge, size - edge, edge, edge, 'axis');
-	for (var d = Math.ceil(least / Math.LN10); d <= most / Math.LN10; d++) {
-		text(at(Math.pow(10, d)) - 8, size - edge + 16, step(Math.pow(10, d)).replace(/\.0+ /, ' '));
-		text(2, size - at(Math.pow(10, d)) + 4, step(Math.pow(10, d)).replace(/\.0+ /, ' '));
-	}
-	text(size / 2 - 30, size - 8, 'measured');
-	text(edge, edge - 10, 'predicted');
+	[1 / FACTOR, .5, .9, 1, 1.1, 2, FACTOR].forEach(function (ratio) {
+		line(edge, up(ratio), width, up(ratio), ratio === 1 ? 'front' : 'axis');
+		if (ratio === 1 || Math.abs(Math.log(ratio)) > .5)
+			text(0, up(ratio) + 4, (ratio > 1 ? '+' : '') + Math.round(100 * (ratio - 1)) + ' %');
+	});
+	for (var d = Math.ceil(least / Math.LN10); d <= most / Math.LN10; d++)
+		text(at(Math.pow(10, d)) - 8, height - 28, step(Math.pow(10, d)).replace(/\.0+ /, ' '));
+	text(width / 2 - 60, height - 5, 'measured step');
 	basis.addEventListener('change', show);
 	show();
 })();

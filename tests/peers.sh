@@ -26,7 +26,7 @@ while IFS='|' read -r ask theirs table row plans; do
 	"$maquette" search "${args[@]}" -e portfolio --evals "${EVALS:-200}" ${SECONDS_EACH:+--seconds "$SECONDS_EACH"} -j 1 -o "$work/run" \
 		>"$work/log" 2>&1 </dev/null || { echo "peers: $row:"; tail -n 2 "$work/log"; }
 	ours=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { n++ }
-		$c["verdict"] == "ok" && (!b || $c["step_time_s"] + 0 < b + 0) { b = $c["step_time_s"] } END { print n + 0 "," b }' "$work/run/candidates.csv")
+		$c["verdict"] ~ /^(ok|tight)$/ && (!b || $c["step_time_s"] + 0 < b + 0) { b = $c["step_time_s"] } END { print n + 0 "," b }' "$work/run/candidates.csv")
 	value() { for ((i = 0; i < ${#args[@]}; i += 2)); do [ "${args[i]}" != "--$1" ] || echo "${args[i + 1]}"; done; }
 	printf '%s,"%s","%s",%s,%d,%s,%s,%s,%s\n' "$table" "$(value model)" "$(value platform)" "$(value batch)" "$plans" "$row" "$theirs" "$ours" \
 		"$(awk -v a="${ours#*,}" -v b="$theirs" 'BEGIN { printf "%.4g", (a > 0 ? a / b : 99) }')" >>"$out"

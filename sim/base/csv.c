@@ -205,6 +205,11 @@ void mq_csv_row(struct mq_csv_writer *w, const char *format, ...)
 	va_start(args, format);
 	put_cells(w, format, args);
 	va_end(args);
+	mq_csv_end(w);
+}
+
+void mq_csv_end(struct mq_csv_writer *w)
+{
 	mq_assert(!w->n_columns || w->column == w->n_columns);
 	fputc('\n', w->file);
 	w->column = 0;

@@ -53,9 +53,11 @@ MQ_API enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, c
 MQ_API void mq_csv_put_text(struct mq_csv_writer *w, const char *text);
 MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
 /* Cells as in printf, with a comma between them: %s (NULL: empty), %g, %u and %lu, %.0u (0: empty), %016lx; nothing
- * between two commas is an empty cell. mq_csv_row ends the row, too; mq_csv_close returns its error. */
+ * between two commas is an empty cell. mq_csv_row ends the row, too, as mq_csv_end does;
+ * mq_csv_close returns their error. */
 MQ_API void mq_csv_put(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 MQ_API void mq_csv_row(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+MQ_API void mq_csv_end(struct mq_csv_writer *w);
 /* Ends the row and flushes it to the file, so that a killed run keeps it. */
 MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;

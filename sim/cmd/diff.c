@@ -30,7 +30,7 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 		fputs(i ? ",\n {\"file\": " : "[\n {\"file\": ", stdout);
 		mq_json_put_text(stdout, o->path[i]);
 		mq_json_add_text(stdout, "plan", mq_plan_describe(&plan[i], session->cluster, &session->arena));
-		mq_json_add_text(stdout, "verdict", mq_verdict_name(r->verdict));
+		mq_json_add_text(stdout, "verdict", mq_result_verdict(r));
 		mq_json_add_numbers(stdout, MQ_TABLE_diff_json, "step_time_s", r);
 		for (int c = 0; c < MQ_N_LINK_CLASSES && r->verdict == MQ_VERDICT_OK; c++)
 			if (r->link_s[c] > 0)
@@ -52,7 +52,6 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 
 	for (int i = 0; i < 2; i++)
 		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena, &plan[i], err));
-	MQ_TRY(mq_session_trust_open(session, err));
 	MQ_TRY(mq_session_judge(session, list, 2, result, err));
 	for (int i = 0; i < 2; i++)
 		if (result[i].verdict == MQ_VERDICT_CRASH)
@@ -73,12 +72,9 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 	}
 	struct mq_scored a = { "A", &plan[0], &result[0] }, b = { "B", &plan[1], &result[1] };
 	mq_explain(&a, &b, session->cluster, stdout);
-	if (result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK &&
-	    result[0].step_time_s != result[1].step_time_s)
-		printf("%c wins by %.1f %%\n", result[0].step_time_s < result[1].step_time_s ? 'A' : 'B',
-		       100 * (result[0].step_time_s < result[1].step_time_s ?
-				      result[1].step_time_s / result[0].step_time_s - 1 :
-				      result[0].step_time_s / result[1].step_time_s - 1));
+	double by = result[1].step_time_s / result[0].step_time_s;
+	if (result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK && by != 1)
+		printf("%c wins by %.1f %%\n", by > 1 ? 'A' : 'B', 100 * (fmax(by, 1 / by) - 1));
 	double p = mq_session_faster(session, &trust[0], &trust[1]);
 	if (!isnan(p))
 		printf("%s\n", mq_faster_text(p, "A", "B", &session->arena));
@@ -102,6 +98,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.path[1])
 		return mq_bad(err, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	mq_session_note(&session, stderr);
 	return compare(&o, &session, err);
 }
 

@@ -70,7 +70,6 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	struct mq_search_outcome outcome;
 	double begin = mq_now_s();
 
-	MQ_TRY(mq_session_trust_open(session, err));
 	if (!resumes) /* else it is kept until there is more to say */
 		MQ_TRY(write_job(o, session, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));

@@ -117,7 +117,7 @@ static void print_result(const struct simulation *s, FILE *f)
 			r->host_limit_B > 0 ? " of " : " (the platform does not say how much there is)",
 			r->host_limit_B > 0 ? mq_text_B(r->host_limit_B, limit) : "");
 	if (mq_result_tight(r))
-		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
+		fprintf(f, ": tight, %s", mq_session_memory_text(session, &s->session->arena));
 	fprintf(f, "\n");
 	fprintf(f, "bottleneck: %s\n", r->bottleneck);
 	mq_trust_print(&s->trust, f);
@@ -142,7 +142,7 @@ static void print_json(const struct simulation *s)
 
 	fputs("{\"plan\": ", stdout);
 	mq_json_put_text(stdout, mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
-	mq_json_add_text(stdout, "verdict", mq_verdict_name(r->verdict));
+	mq_json_add_text(stdout, "verdict", mq_result_verdict(r));
 	mq_json_add_text(stdout, "message", r->message);
 	mq_json_add_text(stdout, "bottleneck", r->bottleneck);
 	mq_json_add_numbers(stdout, table, "step_time_s", r);
@@ -277,7 +277,6 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 					    o->file_MB > 0 ? 1e6 * o->file_MB : (double)INFINITY };
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
-	MQ_TRY(mq_session_trust_open(session, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
 	enum mq_status status = say_spread(&s, err);
 	s.trust = mq_session_trust(session, &s.plan, &s.result, &session->arena);

@@ -79,6 +79,7 @@ static enum mq_status open_all(const struct validate *o, struct mq_validation *v
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)
 		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, argc, argv, err));
+	mq_session_note(&v->session[0], stderr);
 	return MQ_OK;
 }
 
@@ -186,9 +187,9 @@ static enum mq_status judge(const struct validate *o, struct mq_validation *v, c
 	mq_validation_drift(v, (uint32_t)o->draws, o->seed);
 	if (o->recalibrate)
 		MQ_TRY(mq_validation_recalibrate(v, dir, err));
+	MQ_TRY(mq_validation_trust(v, dir, err));
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
-	MQ_TRY(mq_validation_trust(v, dir, err));
 	MQ_TRY(mq_validation_memory(v, dir, err));
 	MQ_TRY(mq_tables_page(dir, mq_arena_printf(&v->arena, "Replayed: %s", o->dirs.item[0]), shown, NULL, err));
 	if (v->refused)

@@ -23,6 +23,7 @@
 
 #include "study/study.h"
 #include "maquette/spawn.h"
+#include "trust/trust.h"
 
 struct options {
 	const char *study, *dir;
@@ -471,6 +472,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	};
 	int saved = mq_json_begin(o.json && !o.worker);
 	enum mq_status status = prepare(&w, err);
+	if (status == MQ_OK && !o.worker && !mq_trust_path(&w.arena))
+		fputs(mq_trust_missing, stderr);
 	if (status == MQ_OK)
 		status = o.dry_run ? dry_run(&w, err) : run_study(&w, err);
 	if (w.claims >= 0)

@@ -11,6 +11,7 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "software_dir", software_dir, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "analytic", analytic, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "max_tasks", max_tasks, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(F64, "memory_high", memory_high, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "jitter.device", jitter.device, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "jitter.kernel", jitter.kernel, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "jitter.stragglers", jitter.stragglers, NULL, NULL, .flags = MQ_ARG_PLAN),
@@ -128,7 +129,7 @@ enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena,
 	struct mq_train *train = mq_arena_array(arena, 1, struct mq_train);
 	struct mq_model *model = NULL;
 
-	*q = (struct mq_question){ .train = train, .software = mq_software_plain() };
+	*q = (struct mq_question){ .train = train, .software = mq_software_plain(), .memory_high = job->memory_high };
 	if (job->asked.software) {
 		MQ_TRY(mq_software_load(job->software_dir, job->asked.software, arena, record, err));
 		q->software = &record->software;

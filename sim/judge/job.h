@@ -18,6 +18,7 @@ struct mq_job {
 	const char *const *change; /* [n_change] what-if changes of the hardware (hardware/change.h) */
 	uint32_t n_change;
 	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
+	double memory_high;      /* see mq_question_memory_high; 0 = nothing is known */
 	bool analytic;           /* one pass without contention in place of the simulation */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */

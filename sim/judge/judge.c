@@ -27,7 +27,8 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 	r->reserved_memory_B = mq_memory_reserved_B(&r->memory);
 	r->host_memory_B = low->host_B;
 	r->host_limit_B = low->host_limit_B;
-	r->needed_memory_B = j->q->model->profile.n_types ? 0 : r->peak_memory_B - r->memory.spare_B;
+	if (!j->q->model->profile.n_types)
+		r->memory_high_B = mq_question_memory_high(j->q) * (r->peak_memory_B - r->memory.spare_B);
 	r->memory_limit_B = j->q->cluster->device[r->memory_device].memory_B;
 }
 

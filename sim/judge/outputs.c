@@ -31,8 +31,8 @@ static void summary_rows(struct table *t)
 
 	mq_table_put(&t->w, MQ_TABLE_summary, "step_time_s", r);
 	mq_csv_put(&t->w, "%s", r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
-	mq_csv_row(&t->w, "%g,%g,%g,%g", r->allocated_memory_B, r->reserved_memory_B, r->host_memory_B,
-		   r->host_limit_B);
+	mq_csv_row(&t->w, "%g,%g,%g,%g,%g", r->allocated_memory_B, r->reserved_memory_B, r->host_memory_B,
+		   r->host_limit_B, r->memory_high_B);
 }
 
 static void memory_rows(struct table *t)

@@ -155,7 +155,7 @@ static void run_replay(struct mq_low *low, const struct mq_allocator_replay *rep
 		       struct mq_memory *m)
 {
 	struct mq_allocator_use use;
-	double safe_B = (1 - MQ_MEMORY_ERROR) * limit_B;
+	double safe_B = limit_B / mq_question_memory_high(&low->q);
 
 	mq_allocator_replay_run(low, replay, INFINITY, &use);
 	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;

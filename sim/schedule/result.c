@@ -34,8 +34,7 @@ enum mq_status mq_verdict_status(enum mq_verdict v)
 
 bool mq_result_tight(const struct mq_result *r)
 {
-	return r->verdict == MQ_VERDICT_OK && r->memory_limit_B > 0 &&
-	       r->needed_memory_B > (1 - MQ_MEMORY_ERROR) * r->memory_limit_B;
+	return r->verdict == MQ_VERDICT_OK && r->memory_limit_B > 0 && r->memory_high_B > r->memory_limit_B;
 }
 
 const char *mq_result_verdict(const struct mq_result *r)
@@ -65,7 +64,7 @@ struct mq_result mq_result_none(enum mq_verdict verdict)
 
 #define MQ_RESULT(name, unit, about) r.name = NAN;
 #include "maquette/result.def"
-	r.needed_memory_B = 0;
+	r.memory_high_B = 0;
 	return r;
 }
 

@@ -8,6 +8,7 @@
 
 #include "maquette/opt.h"
 #include "score/set.h"
+#include "trust/trust.h"
 
 enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 6 /* columns of counts: in this order, then dimensions */ };
 
@@ -207,6 +208,7 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 {
 	struct mq_score_changes to = { mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *), 0,
 				       c->software.software.name };
+	const struct mq_trust_without own = { NULL, mq_trust_publisher(c->run->source, o->arena) };
 
 	MQ_TRY(own_changes(c, &to, err));
 	MQ_TRY(mq_score_change(o, c, &to, err));
@@ -223,6 +225,7 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 	c->job.asked.timeout_s = 1e7;
 	c->job.analytic = !strcmp(o->executor, "analytic");
 	c->job.max_tasks = o->row_tasks;
+	c->job.memory_high = mq_trust_memory(o->trust, &own).high;
 	c->job.asked.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
 	return MQ_OK;
 }

@@ -61,25 +61,20 @@ static void write_trust(const struct mq_score_options *o, const struct mq_judged
 }
 
 /* The row's interval, its own table and publisher not asked; NaN throughout where there is none. */
-static struct mq_trust_answer answer_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
-					struct mq_trust *trust)
+static struct mq_trust_answer answer_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i)
 {
-	struct mq_trust_answer a = {
-		.like_error = NAN, .low_80_s = NAN, .high_80_s = NAN, .low_50_s = NAN, .high_50_s = NAN, .beyond = ""
-	};
+	struct mq_trust_answer a;
 	struct mq_trust_point point;
 
-	if (!trust || !(t->step_s[i] > 0))
-		return a;
-	point_of(o, t, i, &point);
-	mq_trust_ask(trust, &point,
+	if (t->step_s[i] > 0)
+		point_of(o, t, i, &point);
+	mq_trust_ask(t->step_s[i] > 0 ? o->trust : NULL, &point,
 		     &(struct mq_trust_without){ t->stem, mq_trust_publisher(t->run[i].source, o->arena) }, o->arena,
 		     &a);
 	return a;
 }
 
-static void write_rows(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_trust *trust,
-		       struct mq_csv_writer *w)
+static void write_rows(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_case *c = &t->c[i];
@@ -87,15 +82,15 @@ static void write_rows(const struct mq_score_options *o, const struct mq_judged_
 
 		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
-		struct mq_trust_answer a = answer_of(o, t, i, trust);
+		struct mq_trust_answer a = answer_of(o, t, i);
 
 		mq_csv_put(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id, mq_table_verdict(t, i),
 			   t->step_s[i] > 0 ? t->step_s[i] : (double)NAN, r->step_time_s,
 			   mq_table_scored(t, i) ? error_of(t, i) : (double)NAN,
 			   t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN, r->max_mem_GB, c->platform,
 			   c->job.asked.software, c->network, c->vocab > 0 ? c->vocab : (double)NAN);
-		mq_csv_row(w, "%g,%g,%g,%g,%.0u,%g,%s", a.low_80_s, a.high_80_s, a.low_50_s, a.high_50_s, a.like,
-			   a.like_error, a.beyond);
+		mq_trust_put_answer(w, &a);
+		mq_csv_end(w);
 	}
 }
 
@@ -234,7 +229,6 @@ enum { ROWS, MEMORY, REFUSED, GROUPS, TRUST, FITTED, SUMMARY, N_OUTPUTS };
 
 struct outputs {
 	struct mq_csv_writer of[N_OUTPUTS];
-	struct mq_trust *index; /* NULL = there is none */
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
@@ -243,8 +237,11 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 		const char *name, *header;
 	} table[N_OUTPUTS] = {
 		[ROWS] = { "score.csv",
-			   "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,"
-			   "vocab,low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond" },
+			   mq_arena_printf(
+				   o->arena,
+				   "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,"
+				   "software,network,vocab,%s",
+				   mq_trust_answer_columns) },
 		[MEMORY] = { "memory.csv",
 			     "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
 			     "reserve_GB,peak_GB,limit_GB,measured_GB,allocated_GB,reserved_GB,compared" },
@@ -256,8 +253,6 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 		[SUMMARY] = { "summary.csv", mq_score_summary_header },
 	};
 
-	f->index = NULL;
-	MQ_TRY(mq_trust_open(&o->trust_with, o->arena, &f->index, err));
 	for (int i = 0; i < N_OUTPUTS; i++)
 		if (i != FITTED || o->left_out)
 			MQ_TRY(mq_csv_create(&f->of[i], mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
@@ -271,7 +266,7 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
-	write_rows(o, t, f->index, &f->of[ROWS]);
+	write_rows(o, t, &f->of[ROWS]);
 	if (!o->left_out)
 		write_trust(o, t, &f->of[TRUST]);
 	write_memory(t, &f->of[MEMORY]);
@@ -407,6 +402,8 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	double sum = 0, n = 0;
 
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	if (!o->trust)
+		fputs(mq_trust_missing, stderr);
 	MQ_TRY(open_outputs(o, &f, err));
 	if (o->left_out)
 		MQ_TRY(mq_ledger_load(o, &ledger, err));

@@ -41,6 +41,7 @@ struct mq_score_options {
 	struct mq_calib *calib;
 	struct mq_csv models;
 	const char *software_dir;
+	struct mq_trust *trust; /* the index of errors and the files of trust_with; NULL = there is none */
 };
 
 /* Options of `score` and `fit`. */

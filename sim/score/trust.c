@@ -9,12 +9,6 @@
 #include "base/paths.h"
 #include "score/score.h"
 
-/* What the intervals of one kind of run are worth. */
-struct tally {
-	uint32_t n, in_80, in_50, right; /* right: of the pairs, not of rows */
-	double *half, *half_50, *error;  /* [n] half-widths and |error|, as shares of the prediction */
-};
-
 /* The kinds that are told apart: a word of the point, or a class of its size. */
 static const char *size_of(const struct mq_trust_point *p)
 {
@@ -32,12 +26,13 @@ static const char *class_of(const struct mq_trust_row *r, int by)
 			 r->table;
 }
 
+/* What the intervals of one kind of run are worth; half-widths and errors are shares of the prediction. */
 static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, int by, const char *name,
 		     struct mq_csv_writer *w, struct mq_arena *arena)
 {
-	struct tally s = { .half = mq_arena_array(arena, t->n, double),
-			   .half_50 = mq_arena_array(arena, t->n, double),
-			   .error = mq_arena_array(arena, t->n, double) };
+	double *half_80 = mq_arena_array(arena, t->n, double), *half_50 = mq_arena_array(arena, t->n, double),
+	       *error = mq_arena_array(arena, t->n, double);
+	uint32_t n = 0, in_80 = 0, in_50 = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_trust_row *r = &t->row[i];
@@ -45,20 +40,20 @@ static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, 
 
 		if (strcmp(class_of(r, by), name) != 0)
 			continue;
-		s.in_80 += r->measured_s >= a[i].low_80_s && r->measured_s <= a[i].high_80_s;
-		s.in_50 += r->measured_s >= a[i].low_50_s && r->measured_s <= a[i].high_50_s;
-		s.half[s.n] = (a[i].high_80_s - a[i].low_80_s) / 2 / step_s;
-		s.half_50[s.n] = (a[i].high_50_s - a[i].low_50_s) / 2 / step_s;
-		s.error[s.n++] = fabs(r->measured_s / step_s - 1);
+		in_80 += r->measured_s >= a[i].low_80_s && r->measured_s <= a[i].high_80_s;
+		in_50 += r->measured_s >= a[i].low_50_s && r->measured_s <= a[i].high_50_s;
+		half_80[n] = (a[i].high_80_s - a[i].low_80_s) / 2 / step_s;
+		half_50[n] = (a[i].high_50_s - a[i].low_50_s) / 2 / step_s;
+		error[n++] = fabs(r->measured_s / step_s - 1);
 	}
-	double rank = mq_spearman(s.half, s.error, s.n, arena);
-	double half = mq_quantile(s.half, s.n, .5), error = mq_quantile(s.error, s.n, .5);
+	const double rank = mq_spearman(half_80, error, n, arena); /* before quantiles sort the two */
+	const double value[] = { (double)in_80 / n,           (double)in_50 / n,         mq_quantile(half_80, n, .5),
+				 mq_quantile(half_50, n, .5), mq_quantile(error, n, .5), rank };
 
-	mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", name, s.n, (double)s.in_80 / s.n, (double)s.in_50 / s.n, half,
-		   mq_quantile(s.half_50, s.n, .5), error, rank);
+	mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", name, n, value[0], value[1], value[2], value[3], value[4], value[5]);
 	if (by < 4)
-		printf("%-20s %6u %7.1f %7.1f %8.1f %8.1f %6.2f\n", name, s.n, 100. * s.in_80 / s.n,
-		       100. * s.in_50 / s.n, 100 * half, 100 * error, rank);
+		printf("%-20s %6u %7.1f %7.1f %8.1f %8.1f %8.1f %6.2f\n", name, n, 100 * value[0], 100 * value[1],
+		       100 * value[2], 100 * value[3], 100 * value[4], value[5]);
 }
 
 static enum mq_status write_kinds(const struct mq_trust *t, const struct mq_trust_answer *a, const char *path,
@@ -67,7 +62,8 @@ static enum mq_status write_kinds(const struct mq_trust *t, const struct mq_trus
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_create(&w, path, "runs,rows,in_80,in_50,half_80,half_50,error,spearman", err));
-	printf("%-20s %6s %7s %7s %8s %8s %6s\n", "runs", "rows", "80 %", "50 %", "half 80", "error", "rank");
+	printf("%-20s %6s %7s %7s %8s %8s %8s %6s\n", "runs", "rows", "80 %", "50 %", "half 80", "half 50", "error",
+	       "rank");
 	for (int by = 0; by < 5; by++)
 		for (uint32_t i = 0; i < t->n; i++) {
 			bool again = false;
@@ -85,13 +81,13 @@ static enum mq_status write_intervals(const struct mq_trust *t, const struct mq_
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_create(
-		&w, path, "table,row_id,left_out_s,low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond",
-		err));
-	for (uint32_t i = 0; i < t->n; i++)
-		mq_csv_row(&w, "%s,%s,%g,%g,%g,%g,%g,%u,%g,%s", t->row[i].table, t->row[i].id,
-			   t->row[i].point.number[MQ_TRUST_step_s], a[i].low_80_s, a[i].high_80_s, a[i].low_50_s,
-			   a[i].high_50_s, a[i].like, a[i].like_error, a[i].beyond);
+	MQ_TRY(mq_csv_create(&w, path, mq_arena_printf(t->arena, "table,row_id,left_out_s,%s", mq_trust_answer_columns),
+			     err));
+	for (uint32_t i = 0; i < t->n; i++) {
+		mq_csv_put(&w, "%s,%s,%g", t->row[i].table, t->row[i].id, t->row[i].point.number[MQ_TRUST_step_s]);
+		mq_trust_put_answer(&w, &a[i]);
+		mq_csv_end(&w);
+	}
 	return mq_csv_close(&w, err);
 }
 

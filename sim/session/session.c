@@ -17,6 +17,7 @@
 #include "judge/pool.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"
+#include "trust/trust.h"
 
 #define DETAIL_B 5e6 /* of a timeline: a page shows 60,000 tasks at most */
 
@@ -270,6 +271,8 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	job->n_calib = files->n_calib;
 	job->change = q->change.item;
 	job->n_change = q->change.n;
+	MQ_TRY(mq_trust_open(&q->trust_with, &s->arena, &s->trust, err));
+	job->memory_high = mq_trust_memory(s->trust, NULL).high;
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
 	s->cluster = mq_pool_cluster(s->pool);
 	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
@@ -281,7 +284,12 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 		MQ_TRY(mq_cluster_ranks(s->cluster, q->devices, &s->arena, &rank, &n, err));
 		MQ_TRY(mq_cluster_part(s->cluster, rank, n, &s->arena, &s->cluster, err));
 	}
-	s->q = (struct mq_question){ s->model, s->cluster, s->calib, &s->software.software, &s->train };
+	s->q = (struct mq_question){ .model = s->model,
+				     .cluster = s->cluster,
+				     .calib = s->calib,
+				     .software = &s->software.software,
+				     .train = &s->train,
+				     .memory_high = job->memory_high };
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
@@ -365,6 +373,8 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 		fprintf(file, "note: %s\n", s->model->note);
 	if (s->assumed)
 		fprintf(file, "note: %s\n", s->assumed);
+	if (!s->trust)
+		fputs(mq_trust_missing, file);
 	if (s->train.tuning && strcmp(s->train.tuning, "full") != 0)
 		fprintf(file,
 			"note: --train %s: FLOPs and MFU are those of what is trained, without gradients of frozen "

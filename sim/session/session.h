@@ -51,7 +51,7 @@ struct mq_session {
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */
 	const char *assumed;        /* of device types without calibration, for people; or NULL */
-	struct mq_trust *trust;     /* the index of errors, once mq_session_trust_open was called; NULL = none */
+	struct mq_trust *trust;     /* the index of errors and the files of --trust-with; NULL = there is none */
 	struct mq_session_files *files;
 };
 
@@ -63,7 +63,7 @@ enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked
 void mq_session_close(struct mq_session *session);
 /* A session that is closed at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
 #define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
-/* A line for each device type without calibration: what was taken from the platform, what was assumed. */
+/* What people are to know of the question: device types without calibration, what was assumed, no index of errors. */
 void mq_session_note(const struct mq_session *session, FILE *file);
 /* The question as worker processes are asked it; lives as long as the session. */
 struct mq_job;

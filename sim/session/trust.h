@@ -8,20 +8,13 @@
 #include "session/session.h"
 #include "trust/trust.h"
 
-/* Reads the index and the files of --trust-with. Where there is no index, that is noted on standard error. MQ_EINPUT: it
- * is damaged. */
-enum mq_status mq_session_trust_open(struct mq_session *session, struct mq_err *err) MQ_MUST_CHECK;
-
-/* What the index says of a plan's step. `known` is false where no index was opened, or there is no step. Lives in the
+/* What the index says of a plan's step. `known` is false where there is no index, or no step. Lives in the
  * arena. */
 struct mq_session_trust {
 	bool known;
 	double step_s;
 	struct mq_trust_point point;
 	struct mq_trust_answer answer;
-	/* Memory of the device nearest its limit: what nine of ten measured runs stay under, by basis. */
-	double memory_high_B, memory_limit_B; /* NaN: no such run, or the plan's memory is not known */
-	uint32_t memory_runs;
 };
 struct mq_session_trust mq_session_trust(const struct mq_session *session, const struct mq_plan *plan,
 					 const struct mq_result *result, struct mq_arena *arena);
@@ -29,7 +22,9 @@ struct mq_session_trust mq_session_trust(const struct mq_session *session, const
 struct mq_trust_point mq_session_point(const struct mq_session *session, struct mq_arena *arena);
 /* "trust: 43 measured runs like this ..." and "       beyond what was measured: ..."; nothing where not known. */
 void mq_trust_print(const struct mq_session_trust *trust, FILE *file);
-/* The object alone: {"runs": ...} or null. */
+/* How far predicted memory may be off, as a clause: why a plan is tight. */
+const char *mq_session_memory_text(const struct mq_session *session, struct mq_arena *arena);
+/* The object alone, the members named as the columns of mq_trust_put_answer; or null. */
 void mq_trust_json(const struct mq_session_trust *trust, FILE *file);
 
 /* P that the first of two plans is faster; NaN where not known. Its sentence: "A is faster with 93 %" or "too close to

@@ -110,17 +110,6 @@ static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, 
 	mq_csv_put(w, "%g,%g,%g,%g,%g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
 }
 
-static void put_trust(struct mq_csv_writer *w, struct mq_session *s, const struct mq_candidate *best)
-{
-	struct mq_session_trust t = mq_session_trust(s, best->plan, &best->result, &s->arena);
-	const struct mq_trust_answer *a = &t.answer;
-
-	if (t.known)
-		mq_csv_put(w, "%g,%g,%u,%g,%s", a->low_80_s, a->high_80_s, a->like, a->like_error, a->beyond);
-	else
-		mq_csv_put(w, ",,,,");
-}
-
 /* With all that failures cost, where they are asked for. */
 static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
 		      const struct mq_session *s, const struct mq_candidate *best)
@@ -146,7 +135,9 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 		MQ_TRY(put_jitter(w, point, session, &outcome->best[0], err));
 	if (study->fails)
 		put_failures(w, point, session, &outcome->best[0]);
-	put_trust(w, session, &outcome->best[0]);
+	struct mq_session_trust trust =
+		mq_session_trust(session, outcome->best[0].plan, &outcome->best[0].result, &session->arena);
+	mq_trust_put_answer(w, &trust.answer);
 	if (study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
 	if (study->breakeven_target)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "study/study.h"
-#include "session/trust.h"
 
 /* A given plan instead of a search: an outcome of one candidate. */
 static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s, struct mq_search_outcome *outcome,
@@ -35,7 +34,6 @@ enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *
 			       struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	MQ_TRY(mq_session_open(session, &point->asked, err));
-	MQ_TRY(mq_trust_open(&session->asked->trust_with, &session->arena, &session->trust, err));
 	if (point->plan)
 		return judge_given(point, session, outcome, err);
 	return mq_search_session(session, &point->search, NULL, outcome, err);

@@ -66,21 +66,10 @@ static void fill_term(struct fit *f, int term)
 		}
 }
 
-static void start(struct fit *f)
+static void add_term(struct fit *f, double by)
 {
-	const struct mq_trust_row *row = f->t->row;
-	float terms[MQ_N_TRUST_TERMS];
-
-	for (uint32_t i = 0; i < f->n; i++)
-		for (uint32_t k = 0; k < f->n; k++) {
-			float sum = 0;
-
-			mq_trust_terms(&row[f->row[i]].place, &row[f->row[k]].place, terms);
-			for (int j = 0; j < MQ_N_TRUST_TERMS; j++)
-				sum += f->t->weight[j] * terms[j];
-			f->distance[(size_t)i * f->n + k] =
-				strangers(&row[f->row[i]], &row[f->row[k]]) ? sum : INFINITY;
-		}
+	for (size_t i = 0; i < (size_t)f->n * f->n; i++)
+		f->distance[i] += (float)by * f->term[i];
 }
 
 /* The negative logarithm of the likelihood, with `by` times the term added to the distances. */
@@ -103,8 +92,9 @@ static double loss(const struct fit *f, float by, double widening, double bias)
 		}
 		double middle = bias * error / weight;
 		for (uint32_t k = 0; k < f->n; k++)
-			deviation += f->kernel[k] * fabs(f->error[k] - middle);
-		double spread = MQ_TRUST_LEAST_SPREAD + exp(widening * far / weight) * deviation / weight;
+			deviation += f->kernel[k] *
+				     (double)logf((float)(MQ_TRUST_LEAST_SPREAD + fabs(f->error[k] - middle)));
+		double spread = exp((widening * far + deviation) / weight);
 
 		logs += f->count[i] * log(spread);
 		scale += f->count[i] * fabs(f->error[i] - middle) / spread;
@@ -112,42 +102,32 @@ static double loss(const struct fit *f, float by, double widening, double bias)
 	return logs + log(scale);
 }
 
-/* The best value of a weight; true: it has changed. */
-static bool improve_term(struct fit *f, int term, double *best)
+enum { WIDENING = MQ_N_TRUST_TERMS, BIAS }; /* behind the weights of the terms */
+
+/* The best value of a weight, of the widening or of the bias; true: it has changed. */
+static bool improve(struct fit *f, int what, const double *value, uint32_t n, double *best)
 {
-	static const float values[] = { 0, .125f, .25f, .5f, .75f, 1, 1.5f, 2, 3, 4 };
 	struct mq_trust *t = f->t;
-	float was = t->weight[term], kept = was;
+	bool term = what < MQ_N_TRUST_TERMS;
+	double was = term ? (double)t->weight[what] : what == BIAS ? t->bias : t->widening, kept = was;
 
-	fill_term(f, term);
-	for (size_t v = 0; v < sizeof(values) / sizeof(*values); v++) {
-		double now = loss(f, values[v] - was, t->widening, t->bias);
-
-		if (now < *best - LEAST_GAIN) {
-			*best = now;
-			kept = values[v];
-		}
-	}
-	t->weight[term] = kept;
-	for (size_t i = 0; i < (size_t)f->n * f->n; i++)
-		f->distance[i] += (kept - was) * f->term[i];
-	return kept < was || kept > was;
-}
-
-static bool improve_number(struct fit *f, double *number, const double *value, uint32_t n, double *best)
-{
-	double was = *number, kept = was;
-
+	if (term)
+		fill_term(f, what);
 	for (uint32_t v = 0; v < n; v++) {
-		*number = value[v];
-		double now = loss(f, 0, f->t->widening, f->t->bias);
+		double now = loss(f, term ? (float)(value[v] - was) : 0, what == WIDENING ? value[v] : t->widening,
+				  what == BIAS ? value[v] : t->bias);
 
 		if (now < *best - LEAST_GAIN) {
 			*best = now;
 			kept = value[v];
 		}
 	}
-	*number = kept;
+	if (term) {
+		t->weight[what] = (float)kept;
+		add_term(f, kept - was);
+	} else {
+		*(what == BIAS ? &t->bias : &t->widening) = kept;
+	}
 	return kept < was || kept > was;
 }
 
@@ -166,27 +146,34 @@ static void score_rows(struct mq_trust *t)
 
 void mq_trust_fit(struct mq_trust *t)
 {
-	static const double widenings[] = { 0, .05, .1, .15, .2, .3, .4 }, biases[] = { 0, .25, .5, .75, 1 };
+	static const double weights[] = { 0, .125, .25, .5, .75, 1, 1.5, 2, 3, 4 },
+			    widenings[] = { 0, .05, .1, .15, .2, .3, .4 }, biases[] = { 0, .25, .5, .75, 1 };
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct fit f = { .t = t };
 
-	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-		t->weight[i] = .5f;
 	t->widening = .1;
 	t->bias = .25;
 	choose(&f, &scratch);
 	f.distance = mq_arena_array(&scratch, (size_t)f.n * f.n, float);
 	f.term = mq_arena_array(&scratch, (size_t)f.n * f.n, float);
 	f.kernel = mq_arena_array(&scratch, f.n, double);
-	start(&f);
+	for (uint32_t i = 0; i < f.n; i++)
+		for (uint32_t k = 0; k < f.n; k++)
+			f.distance[(size_t)i * f.n + k] =
+				strangers(&t->row[f.row[i]], &t->row[f.row[k]]) ? 0 : INFINITY;
+	for (int i = 0; i < MQ_N_TRUST_TERMS; i++) {
+		t->weight[i] = .5f;
+		fill_term(&f, i);
+		add_term(&f, .5);
+	}
 	double best = loss(&f, 0, t->widening, t->bias);
 	for (int round = 0; round < ROUNDS; round++) {
 		bool better = false;
 
 		for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-			better |= improve_term(&f, i, &best);
-		better |= improve_number(&f, &t->widening, widenings, sizeof(widenings) / sizeof(*widenings), &best);
-		better |= improve_number(&f, &t->bias, biases, sizeof(biases) / sizeof(*biases), &best);
+			better |= improve(&f, i, weights, sizeof(weights) / sizeof(*weights), &best);
+		better |= improve(&f, WIDENING, widenings, sizeof(widenings) / sizeof(*widenings), &best);
+		better |= improve(&f, BIAS, biases, sizeof(biases) / sizeof(*biases), &best);
 		if (!better)
 			break;
 	}

@@ -13,8 +13,6 @@ const char mq_trust_columns[] = "table,row_id,group,source";
 const char mq_trust_columns_behind[] = ",measured_s,memory_basis,predicted_GB,measured_GB,score";
 
 #define MQ_MEMBER(name, about) #name,
-static const char *const words[] = { MQ_TRUST_WORDS(MQ_MEMBER) };
-static const char *const numbers[] = { MQ_TRUST_NUMBERS(MQ_MEMBER) };
 static const char *const terms[] = { MQ_TRUST_TERMS(MQ_MEMBER) };
 #undef MQ_MEMBER
 
@@ -105,37 +103,38 @@ void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place 
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
 
-struct columns {
-	uint32_t table, id, group, source, word[MQ_N_TRUST_WORDS], number[MQ_N_TRUST_NUMBERS];
-	uint32_t measured_s, basis, predicted_GB, measured_GB, score;
+/* Columns as the index has them, and how many a table must have. */
+enum {
+	TABLE,
+	ID,
+	GROUP,
+	SOURCE,
+	WORD,
+	NUMBER = WORD + MQ_N_TRUST_WORDS,
+	MEASURED = NUMBER + MQ_N_TRUST_NUMBERS,
+	N_NEEDED,
+	BASIS = N_NEEDED,
+	PREDICTED_GB,
+	MEASURED_GB,
+	SCORE,
+	N_COLUMNS
 };
 
-static enum mq_status column(const struct mq_csv *csv, const char *name, uint32_t *at, struct mq_err *err)
+static enum mq_status find_columns(const struct mq_csv *csv, uint32_t at[N_COLUMNS], struct mq_arena *arena,
+				   struct mq_err *err)
 {
-	*at = mq_csv_column(csv, name);
-	return *at != UINT32_MAX ?
-		       MQ_OK :
-		       mq_fail(err, MQ_EINPUT,
-			       "%s: no column '%s': it is no index of errors; give a trust.csv that `maquette "
-			       "score` or `validate` left in its folder",
-			       csv->path, name);
-}
+	const char *name = mq_arena_printf(arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind);
 
-static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
-{
-	MQ_TRY(column(csv, "table", &c->table, err));
-	MQ_TRY(column(csv, "row_id", &c->id, err));
-	MQ_TRY(column(csv, "group", &c->group, err));
-	MQ_TRY(column(csv, "source", &c->source, err));
-	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
-		MQ_TRY(column(csv, words[i], &c->word[i], err));
-	for (int i = 0; i < MQ_N_TRUST_NUMBERS; i++)
-		MQ_TRY(column(csv, numbers[i], &c->number[i], err));
-	MQ_TRY(column(csv, "measured_s", &c->measured_s, err));
-	c->basis = mq_csv_column(csv, "memory_basis");
-	c->predicted_GB = mq_csv_column(csv, "predicted_GB");
-	c->measured_GB = mq_csv_column(csv, "measured_GB");
-	c->score = mq_csv_column(csv, "score");
+	for (int i = 0; i < N_COLUMNS; i++, name += strcspn(name, ",") + 1) {
+		const char *one = mq_arena_printf(arena, "%.*s", (int)strcspn(name, ","), name);
+
+		at[i] = mq_csv_column(csv, one);
+		if (at[i] == UINT32_MAX && i < N_NEEDED)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s': it is no index of errors; give a trust.csv that `maquette "
+				       "score` or `validate` left in its folder",
+				       csv->path, one);
+	}
 	return MQ_OK;
 }
 
@@ -147,13 +146,13 @@ static enum mq_status number(const struct mq_csv *csv, uint32_t row, uint32_t at
 		       mq_csv_text(csv, row, at), csv->header[at]);
 }
 
-static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const struct columns *c,
+static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const uint32_t *c,
 				  bool *known, struct mq_err *err)
 {
-	const char *name = mq_csv_text(csv, row, c->id);
+	const char *name = mq_csv_text(csv, row, c[ID]);
 	double value;
 
-	MQ_TRY(number(csv, row, c->score, &value, err));
+	MQ_TRY(number(csv, row, c[SCORE], &value, err));
 	if (!(value >= 0 && value <= 100))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: weight '%s' is no number from 0 to 100; run `make accuracy`",
 			       csv->path, csv->line[row], name);
@@ -169,32 +168,32 @@ static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, 
 	return MQ_OK;
 }
 
-static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const struct columns *c,
-			       bool own, struct mq_err *err)
+static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const uint32_t *c, bool own,
+			       struct mq_err *err)
 {
-	struct mq_trust_row r = { .table = mq_csv_text(csv, row, c->table),
-				  .id = mq_csv_text(csv, row, c->id),
-				  .memory_basis = mq_csv_text(csv, row, c->basis),
+	struct mq_trust_row r = { .table = mq_csv_text(csv, row, c[TABLE]),
+				  .id = mq_csv_text(csv, row, c[ID]),
+				  .memory_basis = mq_csv_text(csv, row, c[BASIS]),
 				  .own = own };
 	double step_s;
 
 	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
-		r.point.word[i] = mq_csv_text(csv, row, c->word[i]);
+		r.point.word[i] = mq_csv_text(csv, row, c[WORD + i]);
 	for (int i = 0; i < MQ_N_TRUST_NUMBERS; i++)
-		MQ_TRY(number(csv, row, c->number[i], &r.point.number[i], err));
-	MQ_TRY(number(csv, row, c->measured_s, &r.measured_s, err));
-	MQ_TRY(number(csv, row, c->predicted_GB, &r.predicted_GB, err));
-	MQ_TRY(number(csv, row, c->measured_GB, &r.measured_GB, err));
-	MQ_TRY(number(csv, row, c->score, &r.score, err));
+		MQ_TRY(number(csv, row, c[NUMBER + i], &r.point.number[i], err));
+	MQ_TRY(number(csv, row, c[MEASURED], &r.measured_s, err));
+	MQ_TRY(number(csv, row, c[PREDICTED_GB], &r.predicted_GB, err));
+	MQ_TRY(number(csv, row, c[MEASURED_GB], &r.measured_GB, err));
+	MQ_TRY(number(csv, row, c[SCORE], &r.score, err));
 	step_s = r.point.number[MQ_TRUST_step_s];
 	if (!(step_s > 0) || !(r.measured_s > 0))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: step_s and measured_s are to be above 0", csv->path,
 			       csv->line[row]);
 	r.error = fmin(fmax(log(r.measured_s / step_s), -1), 1);
-	r.publisher = mq_csv_text(csv, row, c->source);
+	r.publisher = mq_csv_text(csv, row, c[SOURCE]);
 	r.source = mq_trust_word(t, r.publisher);
 	r.group = mq_trust_word(t, mq_arena_printf(t->arena, "%s|%s|%s", r.table, r.point.word[MQ_TRUST_software],
-						   mq_csv_text(csv, row, c->group)));
+						   mq_csv_text(csv, row, c[GROUP])));
 	mq_trust_place_of(t, &r.point, &r.place);
 	if (t->n == MAX_ROWS)
 		return mq_fail(err, MQ_EINPUT, "%s: more than %d rows", csv->path, MAX_ROWS);
@@ -204,15 +203,15 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 
 static enum mq_status read_table(struct mq_trust *t, const char *path, bool own, bool *known, struct mq_err *err)
 {
-	struct columns c;
+	uint32_t c[N_COLUMNS];
 	struct mq_csv csv;
 
 	MQ_TRY(mq_csv_load(path, t->arena, &csv, err));
-	MQ_TRY(find_columns(&csv, &c, err));
+	MQ_TRY(find_columns(&csv, c, t->arena, err));
 	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		bool weight = !strcmp(mq_csv_text(&csv, r, c.table), weight_row);
+		bool weight = !strcmp(mq_csv_text(&csv, r, c[TABLE]), weight_row);
 
-		MQ_TRY(weight ? read_weight(t, &csv, r, &c, known, err) : read_row(t, &csv, r, &c, own, err));
+		MQ_TRY(weight ? read_weight(t, &csv, r, c, known, err) : read_row(t, &csv, r, c, own, err));
 	}
 	return MQ_OK;
 }
@@ -242,9 +241,8 @@ void mq_trust_sort(struct mq_trust *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		t->n_sources += !t->row[i].own && !known[t->row[i].source];
 		known[t->row[i].source] = true;
-	}
-	for (uint32_t i = 0; i < t->n; i++)
 		t->by_score[i] = i;
+	}
 	qsort_r(t->by_score, t->n, sizeof(*t->by_score), order, t);
 }
 
@@ -255,6 +253,8 @@ struct mq_trust *mq_trust_new(struct mq_arena *arena)
 	*t = (struct mq_trust){ .arena = arena, .words = mq_index_new(arena) };
 	return t;
 }
+
+const char mq_trust_missing[] = "note: no index of errors (results/accuracy/trust.csv): answers come without trust\n";
 
 const char *mq_trust_path(struct mq_arena *arena)
 {
@@ -275,7 +275,6 @@ enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq
 	*trust = NULL;
 	if (!path && !(path = mq_trust_path(arena)))
 		return MQ_OK;
-	t->path = path;
 	MQ_TRY(read_table(t, path, false, known, err));
 	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
 		if (!known[i])
@@ -321,17 +320,18 @@ static void put_weight(struct mq_csv_writer *w, const char *name, double value)
 }
 
 /* Five digits are enough for intervals, and half the size. */
-static const char *five(double value, char text[32])
+static double five(double value)
 {
-	snprintf(text, 32, "%.5g", value);
-	return isfinite(value) ? text : "";
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.5g", value);
+	return strtod(text, NULL);
 }
 
 enum mq_status mq_trust_save(const struct mq_trust *t, const char *path, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 	uint32_t *number = mq_arena_array(t->arena, t->n_words, uint32_t), groups = 0;
-	char a[32], b[32], c[32], d[32];
 
 	MQ_TRY(mq_csv_create(
 		&w, path,
@@ -349,9 +349,9 @@ enum mq_status mq_trust_save(const struct mq_trust *t, const char *path, struct 
 		for (int k = 0; k < MQ_N_TRUST_WORDS; k++)
 			mq_csv_put_text(&w, r->point.word[k]);
 		for (int k = 0; k < MQ_N_TRUST_NUMBERS; k++)
-			mq_csv_put_text(&w, five(r->point.number[k], a));
-		mq_csv_row(&w, "%s,%s,%s,%s,%s", five(r->measured_s, a), r->memory_basis, five(r->predicted_GB, b),
-			   five(r->measured_GB, c), five(r->score, d));
+			mq_csv_put_f64(&w, five(r->point.number[k]));
+		mq_csv_row(&w, "%g,%s,%g,%g,%g", five(r->measured_s), r->memory_basis, five(r->predicted_GB),
+			   five(r->measured_GB), five(r->score));
 	}
 	return mq_csv_close(&w, err);
 }

@@ -1,8 +1,8 @@
 /* interval.c - see trust.h: what the measured runs near a question say of its step.
  *
  * A conformal method (Vovk, Gammerman & Shafer 2005; Lei et al. 2018, Distribution-free predictive inference): the
- * spread about a point is the mean error of all other publishers' runs, each weighted by exp(-distance), and widened
- * with their mean distance. Every run of the index has such a spread, made without its publisher, and its error in
+ * spread about a point is the geometric mean of the errors of all other publishers' runs, each weighted by
+ * exp(-distance), and widened with their mean distance. Every run of the index has such a spread, made without its publisher, and its error in
  * units of it, the score. An interval is the quantiles of the scores times the point's spread. So it holds as often as
  * intervals of runs held that were judged by strangers' runs alone.
  *
@@ -20,8 +20,9 @@ static const double NEARNESS = .1; /* of scores, as a share of that of errors */
 
 bool mq_trust_asked(const struct mq_trust_row *r, const struct mq_trust_without *without)
 {
-	return r->own || ((!without->table || strcmp(r->table, without->table) != 0) &&
-			  (!without->publisher || strcmp(r->publisher, without->publisher) != 0));
+	return r->own || !without ||
+	       ((!without->table || strcmp(r->table, without->table) != 0) &&
+		strcmp(r->publisher, without->publisher) != 0);
 }
 
 double mq_trust_distance(const struct mq_trust *t, const struct mq_trust_place *a, const struct mq_trust_place *b)
@@ -36,7 +37,7 @@ double mq_trust_distance(const struct mq_trust *t, const struct mq_trust_place *
 
 /* Weighted sums over the rows, published or own. */
 struct sums {
-	double weight, error, deviation, distance;
+	double weight, error, deviation, distance; /* deviation: of logarithms of errors about the middle */
 	uint32_t n;
 };
 
@@ -56,7 +57,7 @@ static void add_up(const struct mq_trust *t, const double *d, const struct mq_tr
 	double middle = s->weight > 0 ? bias * s->error / s->weight : 0;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->row[i].own == own && mq_trust_asked(&t->row[i], without))
-			s->deviation += exp(-d[i]) * fabs(t->row[i].error - middle);
+			s->deviation += exp(-d[i]) * log(MQ_TRUST_LEAST_SPREAD + fabs(t->row[i].error - middle));
 }
 
 /* d[n] of all rows; arena scratch. */
@@ -81,11 +82,11 @@ static void spread_of(const struct mq_trust *t, const double *d, const struct mq
 		return;
 	out->distance = all.distance / all.weight;
 	out->middle = t->bias * all.error / all.weight;
-	out->spread = MQ_TRUST_LEAST_SPREAD + exp(t->widening * out->distance) * all.deviation / all.weight;
+	out->spread = exp(t->widening * out->distance + all.deviation / all.weight);
 	if (!own.n || !(own.weight > 0))
 		return;
 	double part = OWN_WEIGHT * own.weight / (1 + OWN_WEIGHT * own.weight);
-	double seen = MQ_TRUST_LEAST_SPREAD + own.deviation / own.weight * sqrt((own.n + 1.) / fmax(own.n - 1., 1));
+	double seen = exp(own.deviation / own.weight) * sqrt((own.n + 1.) / fmax(own.n - 1., 1));
 
 	out->middle += part * (own.error / own.weight - out->middle);
 	out->spread += part * (seen - out->spread);
@@ -269,18 +270,34 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 	}
 }
 
+const char mq_trust_answer_columns[] = "low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond";
+
+void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *a)
+{
+	mq_csv_put(w, "%g,%g,%g,%g,%.0u,%g,%s", a->low_80_s, a->high_80_s, a->low_50_s, a->high_50_s, a->like,
+		   a->like_error, a->beyond);
+}
+
 void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *a)
 {
 	/* Runs of one publisher go together: what is exchangeable is the n publishers, of whom a stranger is one more. */
-	double more = (t->n_sources + 1.) / fmax(t->n_sources, 1), tail_80 = fmax(1 - .8 * more, 0) / 2,
+	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1), tail_80 = fmax(1 - .8 * more, 0) / 2,
 	       tail_50 = fmax(1 - .5 * more, 0) / 2;
 	const double shares[] = { tail_80, tail_50, 1 - tail_50, 1 - tail_80 };
 	double step_s = point->number[MQ_TRUST_step_s], quantile[4] = { NAN, NAN, NAN, NAN };
 	struct mq_trust_spread spread;
 	struct mq_trust_place place;
 
-	*a = (struct mq_trust_answer){ .like_error = NAN, .described = "", .beyond = "" };
+	*a = (struct mq_trust_answer){ .like_error = NAN,
+				       .low_80_s = NAN,
+				       .high_80_s = NAN,
+				       .low_50_s = NAN,
+				       .high_50_s = NAN,
+				       .described = "",
+				       .beyond = "" };
+	if (!t)
+		return;
 	mq_trust_place_of(t, point, &place);
 	const double *d = distances(t, &place, arena);
 	spread_of(t, d, without, &spread);
@@ -293,18 +310,28 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 	note_beyond(t, point, &place, without, arena, a);
 }
 
-double mq_trust_memory(const struct mq_trust *t, const char *basis, struct mq_arena *scratch, uint32_t *n)
+struct mq_trust_memory mq_trust_memory(const struct mq_trust *t, const struct mq_trust_without *without)
 {
-	double *ratio = mq_arena_array(scratch, t->n + 1, double);
+	static const char *const bases[] = { "device", "reserved", "allocated" };
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_trust_memory most = { .high = 0 };
+	double *ratio = t ? mq_arena_array(&scratch, t->n + 1, double) : NULL;
 
-	*n = 0;
-	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_trust_row *r = &t->row[i];
-		const char *is = *r->memory_basis ? r->memory_basis : "device";
+	for (size_t b = 0; t && b < sizeof(bases) / sizeof(*bases); b++) {
+		uint32_t n = 0;
 
-		if (!strcmp(is, basis) && r->predicted_GB > 0 && r->measured_GB > 0)
-			ratio[(*n)++] = r->measured_GB / r->predicted_GB;
+		for (uint32_t i = 0; i < t->n; i++) {
+			const struct mq_trust_row *r = &t->row[i];
+			const char *basis = *r->memory_basis ? r->memory_basis : "device";
+
+			if (mq_trust_asked(r, without) && !strcmp(basis, bases[b]) && r->predicted_GB > 0 &&
+			    r->measured_GB > 0)
+				ratio[n++] = r->measured_GB / r->predicted_GB;
+		}
+		qsort(ratio, n, sizeof(*ratio), rising);
+		double high = n ? ceil(100 * ratio[(uint32_t)ceil(.9 * n) - 1]) / 100 : 0;
+		if (high > most.high)
+			most = (struct mq_trust_memory){ high, bases[b], n };
 	}
-	qsort(ratio, *n, sizeof(*ratio), rising);
-	return *n ? ratio[(uint32_t)ceil(.9 * *n) - 1] : (double)NAN;
+	return most;
 }

@@ -123,7 +123,6 @@ struct mq_trust_pair {
 struct mq_trust {
 	struct mq_arena *arena; /* borrowed */
 	struct mq_index *words;
-	const char *path;
 	struct mq_trust_row *row;
 	uint32_t n, room, n_words;
 	float weight[MQ_N_TRUST_TERMS];
@@ -142,6 +141,8 @@ extern const char mq_trust_columns[], mq_trust_columns_behind[];
  * column, weight or number is missing or out of range; says where. */
 enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq_trust **trust,
 			     struct mq_err *err) MQ_MUST_CHECK;
+/* For people, where there is none. */
+extern const char mq_trust_missing[];
 /* The shipped index, or NULL. */
 const char *mq_trust_path(struct mq_arena *arena);
 struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
@@ -161,7 +162,7 @@ const char *mq_trust_publisher(const char *source, struct mq_arena *arena);
 
 /* ---- answers (interval.c) ------------------------------------------------------------------------- */
 
-/* Rows that are not to be asked: those of a table, and of a publisher; NULL = none. */
+/* Rows that are not to be asked: those of a table (NULL = none), and of a publisher. */
 struct mq_trust_without {
 	const char *table, *publisher;
 };
@@ -176,11 +177,14 @@ struct mq_trust_answer {
 	const char *described;                           /* the like rows in words, or the nearest one */
 	const char *beyond;                              /* what lies outside all that was measured, "" = nothing */
 };
+/* Columns of an answer in tables, and its cells. */
+extern const char mq_trust_answer_columns[];
+void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *answer);
 #define MQ_TRUST_LIKE         3.0 /* distance up to which a run is like another */
 #define MQ_TRUST_LEAST_SPREAD .01 /* no machine repeats itself better */
 void mq_trust_spread_of(const struct mq_trust *trust, const struct mq_trust_place *place,
 			const struct mq_trust_without *without, struct mq_trust_spread *spread);
-/* Lives in `arena`. */
+/* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN. */
 void mq_trust_ask(struct mq_trust *trust, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *answer);
 
@@ -195,9 +199,15 @@ double mq_trust_faster(struct mq_trust *trust, const struct mq_trust_point *a, c
 		       const struct mq_trust_without *without);
 const struct mq_trust_pair *mq_trust_pairs(struct mq_trust *trust, uint32_t *n);
 
-/* Of the runs whose memory was measured in this way ("allocated", "reserved", "device"; what a source leaves open counts
- * as device), nine of ten took at most this many times what was predicted; NaN where there is none. *n: how many. */
-double mq_trust_memory(const struct mq_trust *trust, const char *basis, struct mq_arena *scratch, uint32_t *n);
+/* Of the runs whose memory was measured in one way, nine of ten took at most `high` times what was predicted, in whole
+ * per cent; of "allocated", "reserved" and "device" (what a source leaves open counts as that) the one that says most.
+ * high 0: no run says anything, or there is no index. */
+struct mq_trust_memory {
+	double high;
+	const char *basis;
+	uint32_t n; /* runs */
+};
+struct mq_trust_memory mq_trust_memory(const struct mq_trust *trust, const struct mq_trust_without *without);
 
 /* ---- the fit (fit.c) ------------------------------------------------------------------------------ */
 

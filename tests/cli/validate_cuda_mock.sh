@@ -66,6 +66,17 @@ throttle 1 hot/launch-2/one-plan-1.timeline.csv
 try 4 '13 of 24 samples were disturbed .other programs, steal time, throttled clocks.: measure again on a quiet machine, with more --reps, or with fewer --cores' \
 	validate one two --top 2 --from hot --calib slow.json --recalibrate -o x
 [ -e x/calib.json ] && echo "a calibration of disturbed samples was written"
+# Plans that have no others are not judged, and not ranked.
+throttle "0 1 2" hot/launch-*/*-plan-*.timeline.csv
+"$M" validate one two --top 2 --from hot -o x | grep -oE 'of [0-9]+ plans nothing can be said|cannot rank these [0-9]+: [0-9]+ have' | sort | uniq -c
+# Strangers' runs on how far each prediction may be off: a line, columns, an object.
+"$M" validate one two --top 2 --from out -o again --json 2>lines | python3 -c '
+import json, sys
+for plan in json.load(sys.stdin)["plans"]:
+    t = plan["trust"]
+    if not t["low_80_s"] <= t["low_50_s"] < t["high_50_s"] <= t["high_80_s"]:
+        print(plan["name"], t)'
+grep -c '^trust: ' lines
 # The corrected calibration serves the search, and tells how sure it is.
 "$M" search -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib mended/calib.json -e exhaustive --evals 5 -o re >/dev/null || bad=1
 "$M" simulate -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib c.json \

@@ -104,7 +104,7 @@ static enum mq_status judge(void *context, const struct mq_plan *const *plan, ui
 		r->memory_limit_B = 1e9;
 		if (f->some_tight && r->verdict == MQ_VERDICT_OK) {
 			r->step_time_s = 1;
-			r->needed_memory_B = plan[i]->config[plan[i]->config_of[0]].device[0] ? .93e9 : .91e9;
+			r->memory_high_B = plan[i]->config[plan[i]->config_of[0]].device[0] ? 1.01e9 : .99e9;
 		}
 		snprintf(r->bottleneck, sizeof(r->bottleneck), "a \"quoted\", divided text");
 	}

@@ -3,7 +3,7 @@
 #ifndef MQ_CMD_VALIDATE_PLANS_H
 #define MQ_CMD_VALIDATE_PLANS_H
 
-#include "session/session.h"
+#include "session/trust.h"
 #include "cmd/validate/dir.h"
 #include "schedule/timeline.h"
 #include "executors/execute.h"
@@ -31,7 +31,7 @@ struct mq_validated {
 	bool weak;
 	bool held_out;         /* --recalibrate: not used in the fit */
 	double recalibrated_s; /* step time under the corrected calibration; NaN = none */
-	double *draw_factor;
+	struct mq_session_trust trust;
 };
 
 struct mq_validation {
@@ -78,7 +78,7 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
-/* DIR/trust.csv, the plans as --trust-with takes them; prints how far the first is to be trusted. */
+/* Asks how far each plan's prediction is to be trusted; writes DIR/trust.csv, the plans as --trust-with takes them. */
 enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 /* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
  * the least of the launches. Samples without it leave it NULL. */

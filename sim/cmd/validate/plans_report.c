@@ -8,7 +8,6 @@
 #include "cmd/validate/plans.h"
 #include "judge/gzip.h"
 #include "judge/outputs.h"
-#include "session/trust.h"
 #include "schedule/columns.h"
 
 /* ---- per op ---------------------------------------------------------------------------------- */
@@ -158,7 +157,7 @@ static void put_plan(struct mq_csv_writer *w, struct mq_validation *v, const str
 
 	mq_arena_rewind(&v->arena, mark);
 	mq_validated_memory(p, &compared_B, &held_B);
-	mq_csv_row(w, "%s,%016" PRIx64 ",%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%u,%u,%g,%s", p->name,
+	mq_csv_put(w, "%s,%016" PRIx64 ",%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%u,%u,%g,%s", p->name,
 		   p->schedule->plan_hash, p->plan_text, predicted, predicted * p->interval.low,
 		   predicted * p->interval.high, p->step.median, p->step.low, p->step.high, predicted / p->step.median,
 		   said.compute_s, seen.compute_s, said.exposed_comm_s, seen.exposed_comm_s, p->memory_B, compared_B,
@@ -166,6 +165,8 @@ static void put_plan(struct mq_csv_writer *w, struct mq_validation *v, const str
 		   isnan(p->recalibrated_s) ? "" :
 		   p->held_out              ? "held-out" :
 					      "fit");
+	mq_trust_put_answer(w, &p->trust.answer);
+	mq_csv_end(w);
 }
 
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err)
@@ -293,7 +294,7 @@ static void print_best(struct mq_validation *v)
 	uint32_t *count = mq_arena_array(&v->arena, v->n_plans, uint32_t);
 
 	for (uint32_t s = 0; s < v->n_open; s++) {
-		uint32_t n = 0, best = 0;
+		uint32_t n = 0, best = 0, weak = 0;
 		const struct mq_validated *chosen = NULL;
 		struct mq_rng rng;
 
@@ -307,6 +308,7 @@ static void print_best(struct mq_validation *v)
 				best = n;
 			}
 			count[n] = step_times(p, &v->arena, &value[n]);
+			weak += p->weak;
 			n++;
 		}
 		if (n < 2)
@@ -317,17 +319,22 @@ static void print_best(struct mq_validation *v)
 		printf("%s, predicted best, is the best of the %u replayed with probability %.2f\n", chosen->name, n,
 		       p);
 		double gap = spread_of_steps(v, &v->session[s]);
-		if (gap < ranking_noise(v))
+		if (weak)
+			printf("  cannot rank these %u: %u have fewer than 3 undisturbed samples; give more --launches and --reps, "
+			       "or a quieter machine\n",
+			       n, weak);
+		else if (gap < ranking_noise(v))
 			printf("  cannot rank these %u: they differ by %.1f %%, replays of one of them by %.1f %%; give more "
 			       "--launches and --reps, or a quieter machine\n",
 			       n, 100 * gap, 100 * ranking_noise(v));
 	}
 }
 
-/* Intervals are factors, so that they go with the corrected prediction as with the first one. */
+/* Intervals are factors, so that they go with the corrected prediction as with the first one. Samples that other programs
+ * disturbed measure these, so a plan that has no others is not judged. */
 static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
-	uint32_t covered = 0, with = 0;
+	uint32_t covered = 0, with = 0, weak = 0;
 	double width = 0;
 
 	for (uint32_t i = 0; i < v->n_plans; i++) {
@@ -337,12 +344,17 @@ static void print_coverage(const char *what, const struct mq_validation *v, bool
 
 		if (!(p->interval.high > p->interval.low) || (recalibrated && !p->held_out))
 			continue;
+		weak += p->weak;
+		if (p->weak)
+			continue;
 		with++;
 		covered += ratio >= p->interval.low && ratio <= p->interval.high;
 		width = fmax(width, (p->interval.high - p->interval.low) / 2);
 	}
 	if (with)
 		printf("%s: %u of %u plans inside, widest +-%.1f %%\n", what, covered, with, 100 * width);
+	if (weak)
+		printf("%s: of %u plans nothing can be said: they had fewer than 3 undisturbed samples\n", what, weak);
 }
 
 static void print_samples(const struct mq_validation *v)
@@ -380,6 +392,8 @@ double mq_validation_print(struct mq_validation *v)
 	print_best(v);
 	print_coverage("95 % intervals", v, false);
 	print_samples(v);
+	if (v->n_plans)
+		mq_trust_print(&v->plan[0].trust, stdout);
 	if (v->n_plans && !isnan(v->plan[0].recalibrated_s)) {
 		print_errors("held out, before recalibration", v, false, true);
 		median = print_errors("held out, after recalibration", v, true, true);
@@ -407,7 +421,6 @@ static struct mq_result result_of(const struct mq_validated *p, struct mq_arena 
 		peak += type == MQ_NONE ? 0 : mq_calib_peak_flops(&p->session->calib->device[type]);
 	}
 	r.step_time_s = p->predicted.step_time_s;
-	r.compute_s = b.compute_s;
 	r.exposed_comm_s = b.exposed_comm_s;
 	r.bubble_s = b.bubble_s;
 	r.mfu = peak > 0 ? flop / peak / r.step_time_s : (double)NAN;
@@ -421,19 +434,15 @@ enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, str
 	MQ_TRY(mq_csv_create(
 		&w, mq_arena_printf(&v->arena, "%s/trust.csv", dir),
 		mq_arena_printf(&v->arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind), err));
-	for (uint32_t i = 0; i < v->n_open; i++)
-		MQ_TRY(mq_session_trust_open(&v->session[i], err));
 	for (uint32_t i = 0; i < v->n_plans; i++) {
-		const struct mq_validated *p = &v->plan[i];
+		struct mq_validated *p = &v->plan[i];
 		const struct mq_result result = result_of(p, &v->arena);
-		struct mq_session_trust t = mq_session_trust(p->session, &p->plan, &result, &v->arena);
 
-		if (!t.known)
+		p->trust = mq_session_trust(p->session, &p->plan, &result, &v->arena);
+		if (!p->trust.known)
 			continue;
-		if (!i)
-			mq_trust_print(&t, stdout);
 		mq_csv_put(&w, "%s,%s,%s,%s", "replayed", p->name, p->session->asked->model, "own");
-		mq_trust_put(&w, &t.point);
+		mq_trust_put(&w, &p->trust.point);
 		mq_csv_row(&w, "%g,,,,", p->step.median);
 	}
 	return mq_csv_close(&w, err);

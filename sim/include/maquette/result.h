@@ -24,15 +24,6 @@ static inline double mq_memory_reserved_B(const struct mq_memory *m)
 	return m->peak_B - m->reserve_B;
 }
 
-/* How far the memory model may be off, as a share of the device's memory: of the 65 published runs with a measured peak
- * on systems and software that it knows (BLOOM, Sailor, torchtitan) it is off by up to 7.4 % in nine of ten.
- *
- * A plan that fits by less is *tight*. It is feasible and keeps the verdict ok wherever verdicts are compared; what is
- * written for people and tables (candidates.csv, score.csv, the ranked table, simulate) says "tight", and of plans that
- * are equal in what they are ranked by one that is tight comes behind one that is not. A plan that misses by however
- * little is oom. Models of measured memory are exact, and nothing of theirs is tight. */
-#define MQ_MEMORY_ERROR .08
-
 struct mq_result {
 	enum mq_verdict verdict;
 	/* Numbers, rounded to 9 significant digits: maquette/result.def says what they are. */
@@ -49,7 +40,10 @@ struct mq_result {
 	char message[256];          /* why the verdict is not ok */
 };
 
-/* Does it fit by less than the memory model may be off? */
+/* Does it fit, while memory_high_B would not? A tight plan is feasible and keeps the verdict ok wherever verdicts are
+ * compared; what is written for people and tables says "tight", and of plans that are equal in what they are ranked by
+ * one that is tight comes behind one that is not. A plan that misses by however little is oom. Models of measured memory
+ * are exact, and nothing of theirs is tight. */
 MQ_API bool mq_result_tight(const struct mq_result *result);
 /* Its verdict in words: "tight", or the verdict's name. */
 MQ_API const char *mq_result_verdict(const struct mq_result *result);
@@ -59,7 +53,7 @@ MQ_API bool mq_verdict_runs(const char *word);
 /* Exit status of a command whose only plan has this verdict; MQ_OK for ok. */
 MQ_API enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
-/* A result of which nothing is known but its verdict: numbers are NaN, needed_memory_B is 0. */
+/* A result of which nothing is known but its verdict: numbers are NaN, memory_high_B is 0. */
 MQ_API struct mq_result mq_result_none(enum mq_verdict verdict);
 /* Rounds all numbers of a result. */
 MQ_API void mq_result_round(struct mq_result *result);

@@ -103,16 +103,17 @@ static void number(FILE *file, double value, int digits, int width)
 		fprintf(file, " %*.*f", width, digits, value);
 }
 
-/* What the memory of tight plans, marked in the table, may be off by. */
-static void print_tight(const struct mq_search_outcome *out, FILE *file)
+/* Why plans that the table marks are tight. */
+static void print_tight(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < out->n_best; i++)
 		n += mq_result_tight(&out->best[i].result);
 	if (n)
-		fprintf(file, "~ tight: within %g %% of the device's memory, by which the prediction may be off\n",
-			100 * MQ_MEMORY_ERROR);
+		fprintf(file, "~ tight: it fits, and would not where memory is as far off as in one of ten runs: %s\n",
+			mq_session_memory_text(session, &scratch));
 }
 
 /* What plans are ranked by, where that is not the step time; NULL: it is. */
@@ -402,7 +403,7 @@ static void print_trust(const struct mq_session *session, const struct mq_search
 
 void mq_search_explain(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
-	print_tight(out, file);
+	print_tight(session, out, file);
 	print_prices(session, out, file);
 	print_idle(session, out, file);
 	print_software(session, out, file);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/trust.h"
+
 enum { MOST_ROWS = 2000 };
 
 /* Hashes may look like numbers. */
@@ -115,6 +117,8 @@ void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f
 {
 	struct mq_page p = { .arena = MQ_ARENA_INIT, .dir = dir };
 	struct mq_csv csv;
+	const size_t n_first = strcspn(mq_trust_answer_columns, ",");
+	const char *last = strrchr(mq_trust_answer_columns, ',') + 1;
 	bool any = false;
 
 	fputc('{', f);
@@ -126,8 +130,12 @@ void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f
 		for (uint32_t r = 0; r < csv.n_rows; r++) {
 			fputs(r ? ",\n {" : "\n {", f);
 			for (uint32_t c = 0; c < csv.n_columns; c++) {
-				fputs(c ? ", " : "", f);
+				bool trust = strlen(csv.header[c]) == n_first &&
+					     !strncmp(csv.header[c], mq_trust_answer_columns, n_first);
+
+				fprintf(f, "%s%s", c ? ", " : "", trust ? "\"trust\": {" : "");
 				put_cell(&csv, r, c, f);
+				fputs(!strcmp(csv.header[c], last) ? "}" : "", f);
 			}
 			fputc('}', f);
 		}
