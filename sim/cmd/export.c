@@ -129,7 +129,6 @@ static enum mq_status write_head(struct mq_session *s, struct mq_export *e, stru
 	char *text;
 	size_t size;
 
-	MQ_TRY(mq_session_trust_open(s, err));
 	MQ_TRY(mq_session_judge(s, list, 1, &r, err));
 	struct mq_session_trust trust = mq_session_trust(s, e->plan, &r, e->arena);
 	FILE *f = open_memstream(&text, &size);
