@@ -62,27 +62,15 @@ static bool is_first_of_kind(const struct mq_cluster *c, uint32_t device)
 	return true;
 }
 
-static uint32_t count_types(const struct mq_cluster *c)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_devices; i++) {
-		bool known = false;
-
-		for (uint32_t k = 0; k < i && !known; k++)
-			known = !strcmp(c->device[k].type, c->device[i].type);
-		n += !known;
-	}
-	return n;
-}
-
 /* The machines to draw: of a mix the first of each type, half of it; of one type the first ones, and the last. */
 static void choose(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
 	uint32_t last = c->device[c->n_devices - 1].node;
-	bool mix = count_types(c) > 1;
+	bool mix = false;
 
+	for (uint32_t i = 1; i < c->n_devices; i++)
+		mix |= strcmp(c->device[i].type, c->device[0].type) != 0;
 	d->shown = mq_arena_array(&d->arena, c->n_devices, uint32_t);
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct mq_device *device = &c->device[i];
