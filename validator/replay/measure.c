@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/csv.h"
 #include "base/text.h"
 #include "maquette/rng.h"
 #include "replay/replay.h"
@@ -41,17 +42,9 @@ struct record {
 
 static void put_quoted(FILE *file, const char *text)
 {
-	if (!strpbrk(text, ",\"\n")) {
-		fputs(text, file);
-		return;
-	}
-	fputc('"', file);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', file);
-		fputc(*text, file);
-	}
-	fputc('"', file);
+	struct mq_csv_writer cell = { .file = file };
+
+	mq_csv_put_text(&cell, text);
 }
 
 /* "compute", or "compute~conv+optimizer" where kernels run as something else. */
@@ -217,15 +210,14 @@ static enum mq_status gather(struct measure *m, const struct mq_schedule *s, dou
 
 static double steal_now(void)
 {
-	unsigned long long v[8] = { 0 };
+	unsigned long long ticks = 0;
 	FILE *file = fopen("/proc/stat", "r");
-	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4],
-			      &v[5], &v[6], &v[7]) :
-		       0;
 
+	if (file && fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
 	if (file)
 		fclose(file);
-	return n == 8 ? (double)v[7] / (double)sysconf(_SC_CLK_TCK) : 0;
+	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because others had its core,
