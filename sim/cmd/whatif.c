@@ -59,7 +59,7 @@ static const char doc[] =
 	"per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
 	"file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
 	"generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
-	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES, failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
+	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES or TOKENS tokens with epoch.days and epoch.usd (the fewest devices that keep them), failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
 	"STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
 	"0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
 	"mpirun or Slurm the ranks share the points through the output folder.";

@@ -114,7 +114,8 @@ static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, 
 static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
 		      const struct mq_session *s, const struct mq_candidate *best)
 {
-	double epoch_s = study->epoch / best->result.samples_per_s;
+	double epoch_s =
+		study->epoch / best->result.samples_per_s / (study->epoch_tokens ? s->model->tokens_per_sample : 1);
 
 	if (study->fails)
 		epoch_s /= mq_session_goodput(s, best->plan, &best->result, &point->failures).goodput;

@@ -151,6 +151,7 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 	} texts[] = { { "breakeven.target", &s->breakeven_target },
 		      { "breakeven.plan_a", &s->breakeven_plan[0] },
 		      { "breakeven.plan_b", &s->breakeven_plan[1] } };
+	double *most = !strcmp(key, "epoch.days") ? &s->epoch_days : !strcmp(key, "epoch.usd") ? &s->epoch_usd : NULL;
 	double *share = !strcmp(key, "efficiency")  ? &s->efficiency :
 			!strcmp(key, "sensitivity") ? &s->sensitivity :
 						      NULL;
@@ -174,8 +175,15 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 				      value);
 		s->job_steps = (uint32_t)n;
 	} else if (!strcmp(key, "epoch")) {
-		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
-			return mq_bad(r->err, "%s: epoch = %s: give its samples", r->path, value);
+		const char *number = mq_arena_printf(s->arena, "%.*s", (int)strcspn(value, " "), value);
+
+		s->epoch_tokens = !strcmp(value + strlen(number), " tokens");
+		if ((value[strlen(number)] && !s->epoch_tokens) || !mq_parse_f64(number, &s->epoch) || !(s->epoch > 0))
+			return mq_bad(r->err, "%s: epoch = %s: give its samples, or its tokens as `15e12 tokens`",
+				      r->path, value);
+	} else if (most) {
+		if (!mq_parse_f64(value, most) || !(*most > 0))
+			return mq_bad(r->err, "%s: %s = %s: give a number above 0", r->path, key, value);
 	} else if (share) {
 		if (!mq_parse_f64(value, share) || *share <= 0 || *share >= 1)
 			return mq_bad(r->err, "%s: %s = %s: give a share between 0 and 1", r->path, key, value);
@@ -351,6 +359,8 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 			      "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
 			      "best plans of the search are compared",
 			      path);
+	if ((study->epoch_days > 0 || study->epoch_usd > 0) && !(study->epoch > 0))
+		return mq_bad(err, "%s: epoch.days and epoch.usd need epoch, as 1e6 or `15e12 tokens`", path);
 	if (study->breakeven_plan[0] && !study->breakeven_target)
 		return mq_bad(err, "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
 	if (study->fails && !find_axis(study, "failures.mtbf_h"))
@@ -470,6 +480,8 @@ static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
 {
 	hash = mq_hash(hash, &study->sensitivity, sizeof(study->sensitivity));
 	hash = mq_hash(hash, &study->epoch, sizeof(study->epoch));
+	if (study->epoch_tokens)
+		hash = mq_hash(hash, &study->epoch_tokens, sizeof(study->epoch_tokens));
 	if (!study->breakeven_target)
 		return hash;
 	hash = mq_hash(hash, study->breakeven_target, strlen(study->breakeven_target) + 1);

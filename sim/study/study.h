@@ -9,7 +9,7 @@
  *
  * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2. `engine` is
  * never an axis: its list is one search with several engines. The first key varies slowest. `plan = FILE` judges that
- * plan on every point and searches nothing. The study's own keys: scaling = strong|weak, epoch = SAMPLES, failures.KEY
+ * plan on every point and searches nothing. The study's own keys: scaling = strong|weak, epoch = SAMPLES or TOKENS tokens, failures.KEY
  * (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: schedule/failures.h; lists are axes), jitter.KEY (device,
  * kernel, stragglers, slowdown, draws: schedule/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP,
  * breakeven.target, .plan_a, .plan_b.
@@ -37,9 +37,11 @@ struct mq_study {
 	struct mq_axis *axis; /* single values too: n = 1 */
 	uint32_t n_points;
 	/* the study's own keys */
-	double efficiency;             /* scaling: report where it falls under this share; 0 = no scaling */
-	bool weak;                     /* scaling = weak: batch grows with the devices */
-	double epoch;                  /* samples of an epoch: rows say what it costs; 0 = not asked */
+	double efficiency; /* scaling: report where it falls under this share; 0 = no scaling */
+	bool weak;         /* scaling = weak: batch grows with the devices */
+	double epoch;      /* samples, or tokens, of an epoch: rows say what it costs; 0 = not asked */
+	bool epoch_tokens;
+	double epoch_days, epoch_usd;  /* the fewest devices that take no longer, and no more, are named; 0 = any */
 	bool fails;                    /* rows say what failures and checkpoints leave */
 	bool jitters;                  /* and quantiles of the step */
 	double sensitivity;            /* relative step of the sensitivities; 0 = none */

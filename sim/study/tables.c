@@ -219,6 +219,17 @@ static enum mq_status losses(struct tables *t)
 
 /* ---- time against cost --------------------------------------------------------------------------------- */
 
+enum { MOST_TIES = 6 };
+
+static double *column(struct tables *t, const char *name)
+{
+	double *v = mq_arena_array(&t->arena, t->csv.n_rows, double);
+
+	for (uint32_t r = 0; r < t->csv.n_rows; r++)
+		v[r] = mq_csv_number(&t->csv, r, name);
+	return v;
+}
+
 /* Seconds and $ of a thousand samples: batches differ. */
 static double time_of(const struct tables *t, uint32_t p)
 {
@@ -267,6 +278,55 @@ static void say_prices(struct tables *t)
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
 }
 
+/* At which price of its devices each point costs as much per sample as the cheapest. */
+static void say_price_ties(struct tables *t)
+{
+	uint32_t cheapest = MQ_NONE, said = 0;
+	double *devices = column(t, "devices");
+
+	for (uint32_t p = 0; p < t->study->n_points; p++)
+		if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
+			cheapest = p;
+	for (uint32_t p = 0; p < t->study->n_points && said < MOST_TIES; p++) {
+		double price = 3600 * t->usd[p] / (t->step_s[p] * devices[p]),
+		       share = cost_of(t, cheapest) / cost_of(t, p);
+
+		if (p == cheapest || isnan(share))
+			continue;
+		said++;
+		fprintf(t->words,
+			"break-even price: %s costs as much per sample as the cheapest at $%.4g a device and hour, not $%.4g\n",
+			place(t, p, NULL), price * share, price);
+	}
+}
+
+/* The fewest devices that take an epoch within the days and the money asked for; of equals the cheaper. */
+static void say_epoch(struct tables *t)
+{
+	const struct mq_study *s = t->study;
+	double *seconds = column(t, "epoch_s"), *usd = column(t, "usd_per_epoch"), *devices = column(t, "devices");
+	uint32_t best = MQ_NONE;
+
+	for (uint32_t p = 0; p < s->n_points; p++) {
+		bool slow = !(seconds[p] <= (s->epoch_days > 0 ? 86400 * s->epoch_days : (double)INFINITY));
+		bool dear = s->epoch_usd > 0 && !(usd[p] <= s->epoch_usd);
+
+		if (!slow && !dear &&
+		    (best == MQ_NONE || devices[p] < devices[best] ||
+		     (devices[p] == devices[best] && usd[p] < usd[best])))
+			best = p;
+	}
+	if (best == MQ_NONE) {
+		fputs("an epoch: no point takes as little as was asked for\n", t->words);
+		return;
+	}
+	fprintf(t->words, "an epoch, fewest devices: %s: %.0f devices, %.4g days", place(t, best, NULL), devices[best],
+		seconds[best] / 86400);
+	if (!isnan(usd[best]))
+		fprintf(t->words, ", $%.4g", usd[best]);
+	fputc('\n', t->words);
+}
+
 static enum mq_status pareto(struct tables *t)
 {
 	struct mq_csv_writer w;
@@ -285,6 +345,7 @@ static enum mq_status pareto(struct tables *t)
 				   place(t, p, NULL));
 	MQ_TRY(mq_csv_close(&w, t->err));
 	say_prices(t);
+	say_price_ties(t);
 	return MQ_OK;
 }
 
@@ -372,15 +433,6 @@ static enum mq_status say_jobs(struct tables *t)
 	return MQ_OK;
 }
 
-static double *column(struct tables *t, const char *name)
-{
-	double *v = mq_arena_array(&t->arena, t->csv.n_rows, double);
-
-	for (uint32_t r = 0; r < t->csv.n_rows; r++)
-		v[r] = mq_csv_number(&t->csv, r, name);
-	return v;
-}
-
 static enum mq_status all_answers(struct tables *t)
 {
 	const struct mq_study *s = t->study;
@@ -401,6 +453,8 @@ static enum mq_status all_answers(struct tables *t)
 		MQ_TRY(scaling(t));
 	MQ_TRY(losses(t));
 	MQ_TRY(pareto(t));
+	if (s->epoch_days > 0 || s->epoch_usd > 0)
+		say_epoch(t);
 	if (s->sensitivity > 0)
 		MQ_TRY(say_upgrades(t));
 	return s->breakeven_target ? say_ties(t) : MQ_OK;

@@ -1,0 +1,36 @@
+# What a training costs: time and price of so many tokens, the fewest devices that keep a date and a budget, prices that tie.
+. "$ROOT/tests/cli/lib.sh.inc"
+study() { printf '%s\n' "model = $tiny" 'batch = 64' 'seq = 64' 'engine = expert' 'evals = 2' 'platform.gpu = H100-SXM-80GB, H200-SXM-141GB' 'platform.nodes = 1, 2' "$@" >s.ini; }
+study 'epoch = 1e12 tokens' 'epoch.days = 20'
+"$M" whatif s.ini -o o >words 2>err || cat err
+python3 - <<'P' || bad=1
+import csv, re
+rows = list(csv.DictReader(open("o/whatif.csv")))
+f = lambda r, k: float(r[k])
+for r in rows: # tokens over tokens a second; price of an hour of each device
+    assert abs(f(r, "epoch_s") * f(r, "samples_per_s") * 64 / 1e12 - 1) < 1e-5, r
+    assert abs(f(r, "usd_per_epoch") / f(r, "epoch_s") * f(r, "step_time_s") / f(r, "usd_per_step") - 1) < 1e-5, r
+words = open("words").read()
+ties = re.findall(r"break-even price: (.*) costs as much .* at \$([\d.]+) a device and hour, not \$([\d.]+)", words)
+cost = lambda r: f(r, "usd_per_step") / f(r, "samples_per_s") / f(r, "step_time_s")
+least = min(rows, key=cost)
+assert len(ties) == 3, words
+for place, tie, price in ties:
+    gpu, nodes = re.fullmatch(r"platform.gpu = (\S+), platform.nodes = (\d)", place).groups()
+    r = next(r for r in rows if r["platform.gpu"] == gpu and r["platform.nodes"] == nodes)
+    assert abs(float(tie) / float(price) - cost(least) / cost(r)) < 2e-3, (place, tie, price)
+days = sorted(f(r, "epoch_s") / 86400 for r in rows)
+said = re.search(r"an epoch, fewest devices: .*: (\d+) devices, ([\d.e+]+) days", words)
+fit = [r for r in rows if f(r, "epoch_s") <= 20 * 86400]
+assert bool(said) == bool(fit), (words, days)
+if fit: assert int(said[1]) == min(int(r["devices"]) for r in fit), words
+P
+study 'epoch = 1e12 tokens' 'epoch.days = .001'
+"$M" whatif s.ini -o p 2>err | grep '^an epoch' || cat err
+study 'epoch.usd = 5'
+try 2 'epoch.days and epoch.usd need epoch' whatif s.ini -o q
+study 'epoch = 3 tokns'
+try 2 'give its samples, or its tokens' whatif s.ini -o q
+study 'epoch = 1e6' 'epoch.days = -1'
+try 2 'epoch.days = -1: give a number above 0' whatif s.ini -o q
+exit $bad
