@@ -80,6 +80,7 @@ class Maquette(unittest.TestCase):
         with self.assertRaisesRegex(mq.NoPlanError, "no feasible plan") as caught:
             mq.search(model="llama:layers=8,hidden=8192,heads=64", gpus="2xT4", batch=8, evals=1)
         self.assertEqual(caught.exception.result["feasible"], 0)
+        self.assertRegex(str(caught.exception), r"\nnearest: .* needs .* GB")
         with self.assertRaises(mq.NoPlanError):
             caught.exception.result.best
         with self.assertRaises(mq.MissingError):

@@ -375,7 +375,8 @@ def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), pr
     if stopped:
         raise Interrupted(result)
     if code:
-        raise ERRORS.get(code, ProgramError)(_message(command, err), result)
+        reason = result.data.get("reason", "").strip() if isinstance(result, Search) else ""
+        raise ERRORS.get(code, ProgramError)("\n".join(filter(None, [_message(command, err), reason])), result)
     if kind and result is None:
         raise ProgramError(f"maquette {command} printed no JSON: {out[:200]!r}")
     return result
