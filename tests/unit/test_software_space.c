@@ -455,7 +455,9 @@ static struct mq_shape random_shape(struct mq_rng *rng)
 
 static bool writes(const char *target, const struct mq_software *s, const struct mq_plan *plan, char *why, size_t size)
 {
-	const struct mq_question own = { q.model, q.cluster, q.calib, s, q.train };
+	const struct mq_question own = {
+		.model = q.model, .cluster = q.cluster, .calib = q.calib, .software = s, .train = q.train
+	};
 	struct mq_export e = { .model = q.model, .cluster = cluster, .train = &train, .plan = plan, .arena = &arena };
 	struct mq_err err = MQ_ERR_INIT;
 	char *text = NULL;
