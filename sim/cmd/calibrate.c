@@ -118,7 +118,7 @@ static enum mq_status shipped(struct calibrate *c, struct mq_calib **calib, stru
 	return mq_calib_load_dir(*calib, dir, err);
 }
 
-/* The shipped calibration of a GPU that a driver calls by this name; NULL = none. */
+/* The shipped calibration of a GPU that a driver calls by this name; NULL = none, or a log that names no GPU. */
 static enum mq_status known_gpu(struct calibrate *c, const struct mq_libraries **libraries,
 				const struct mq_device_calib **known, struct mq_err *err)
 {
@@ -126,7 +126,7 @@ static enum mq_status known_gpu(struct calibrate *c, const struct mq_libraries *
 
 	MQ_TRY(shipped(c, &set, err));
 	*libraries = set->libraries;
-	*known = is_gpu(c) ? mq_calib_type_in(set, c->type, true) : NULL;
+	*known = is_gpu(c) && c->type ? mq_calib_type_in(set, c->type, true) : NULL;
 	return MQ_OK;
 }
 
