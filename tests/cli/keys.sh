@@ -18,7 +18,6 @@ while IFS= read -r example; do
 	esac
 done < <(grep -o '| `[^`|]* = [^`|]*` |$' "$ROOT/results/guides/keys.md" | sed 's/^| `//; s/` |$//')
 asks "${hardware#?}"; asks "${spread#?}"; asks "${jobs#?}"
-echo "$n examples"
 page=$(cat "$ROOT/results/guides/keys.md")
 for key in $("$M" platform generate --help | grep -oE '^ +(-., )?--[a-z_A-Z]+' | grep -oE '[a-zA-Z_]+$' | grep -vxE 'calib|output|help|usage'); do
 	[[ $page == *"\`platform.$key\`"* ]] || { echo "no platform.$key"; bad=1; }

@@ -2,7 +2,6 @@
 #include "session/pages/page.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- plots ------------------------------------------------------------------------------------------ */
