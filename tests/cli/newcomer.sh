@@ -1,7 +1,7 @@
 . "$ROOT/tests/cli/lib.sh.inc"
 # README's way from a fresh clone to a tornado figure: at most five commands; here all but the build are run as
 # they stand there, on a config.json of one's own.
-block=$(awk '/^From a fresh clone/ { seen = 1 } seen && /^```sh/ { inside = 1; next } inside && /^```/ { exit } inside' "$ROOT/README.md")
+block=$(awk '/^From a clone/ { seen = 1 } seen && /^```sh/ { inside = 1; next } inside && /^```/ { exit } inside' "$ROOT/README.md")
 [ "$(printf '%s\n' "$block" | sed 's/#.*//; s/&&/\n/g' | grep -c .)" -le 5 ] || { echo "more than five commands"; bad=1; }
 cat >config.json <<'J'
 {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4,
