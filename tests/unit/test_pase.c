@@ -250,7 +250,7 @@ static void refuse(const char *text, const char *message)
 static void bad_tables_are_refused(void **state)
 {
 	refuse("{", "}");
-	refuse("[]", "vertices");
+	refuse("[]", "Expected object, got array");
 	refuse("{\"vertices\": [], \"edges\": []}", "empty");
 	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": []}], \"edges\": []}", "as many costs");
 	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": [1]}], "
