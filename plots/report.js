@@ -160,8 +160,8 @@ document.querySelectorAll('table.sorts').forEach(function (table) {
 // ---- plots ------------------------------------------------------------------------------------------------
 
 // Points [x, y, label, tip, series]. Axes are linear, logarithmic where values differ by more than 20 times, or words.
-document.querySelectorAll('figure.plot').forEach(function (figure) {
-	var d = data(figure.querySelector('script')), place = node('div', '', figure);
+document.querySelectorAll('figure.plot > script').forEach(function (given) {
+	var figure = given.parentNode, d = data(given), place = node('div', '', figure);
 	var series = [...new Set(d.points.map(function (p) { return p[4]; }))];
 
 	function axis(values, about, from, to, room) {

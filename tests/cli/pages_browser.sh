@@ -40,4 +40,12 @@ links = {(r['class'], r['bandwidth_Bps'], r['bytes']) for r in csv.DictReader(op
 print(len(memory), 'kinds of devices,', len(links), 'of links')")"
 show own "document.title=${rows/TABLE/score}+' rows, '+document.querySelectorAll('circle').length+' points'+$wide;" '2 rows, 2 points'
 show study "document.title=([...document.querySelectorAll('figure.plot text')].some(t=>t.textContent==='batch')?'its axis':'no axis')+$wide;" 'its axis'
+# The board of published runs: a dot for each.
+timeout 100 "$browser" --headless --no-sandbox --disable-gpu --dump-dom "file://$ROOT/results/accuracy/board.html" >board.dom 2>/dev/null
+python3 - board.dom <<'P' || bad=1
+import re, sys
+dom = open(sys.argv[1]).read()
+drawn, said = dom.count("<circle"), re.search(r'<p id="sum">(\d+) runs', dom)
+if not said or drawn != int(said[1]): sys.exit(f"the board draws {drawn} dots: {said}")
+P
 finish
