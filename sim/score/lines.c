@@ -194,7 +194,8 @@ enum mq_status mq_score_open_runs(struct mq_score_options *o, struct mq_err *err
 
 	MQ_TRY(mq_csv_load(mq_arena_printf(o->arena, "%s/models.csv", o->platforms), o->arena, &o->models, err));
 	o->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
-	MQ_TRY(mq_trust_open(&o->trust_with, o->arena, &o->trust, err));
+	if (!o->trust)
+		MQ_TRY(mq_trust_open(&o->trust_with, o->arena, &o->trust, err));
 	if (o->software)
 		MQ_TRY(mq_software_load(o->software_dir, o->software, o->arena, &known, err));
 	return mq_score_set_check(o, err);
