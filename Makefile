@@ -262,7 +262,7 @@ $(BUILD)/wheel/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../libs' -rdynamic -s -o $@ $^ $(SIM_LIBS)
 WHEELS ?= $(BUILD)
-WHEEL := $(abspath $(BUILD)/wheel/root)
+WHEEL := $(abspath $(BUILD)/wheel/prefix)
 wheel: all $(BUILD)/wheel/maquette ## a Python package of all that install copies, and its libraries: build/maquette-VERSION-*.whl
 	@rm -rf $(WHEEL) $(WHEELS)/maquette-*.whl; $(MAKE) -s install DESTDIR= PREFIX=$(WHEEL) >/dev/null
 	@rm -rf $(addprefix $(WHEEL)/,include lib/pkgconfig share/man share/bash-completion share/zsh)

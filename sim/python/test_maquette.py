@@ -142,9 +142,9 @@ class Maquette(unittest.TestCase):
         self.assertGreater(len(caught.exception.result.plans), 0)
 
     def test_nothing_of_the_system_but_glibc(self):
-        root = Path(mq.__file__).parent / "root"
+        root = Path(mq.__file__).parent / "prefix"
         loaded = subprocess.run(["ldd", root / "bin" / "maquette"], stdout=subprocess.PIPE, text=True).stdout
-        outside = {Path(line.split()[0]).name for line in loaded.splitlines() if "/root/" not in line}
+        outside = {Path(line.split()[0]).name for line in loaded.splitlines() if str(root) not in line}
         self.assertLessEqual({re.split(r"[-.]", name)[0] for name in outside},
                              {"linux", "libc", "libm", "ld", "libdl", "libpthread", "librt"})
 

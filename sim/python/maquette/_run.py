@@ -81,7 +81,7 @@ def program(name: str = "maquette") -> str:
     asked = os.environ.get("MAQUETTE")
     if asked:
         return str(Path(asked).with_name(name))
-    own = Path(__file__).parent / "root" / "bin" / name
+    own = Path(__file__).parent / "prefix" / "bin" / name
     found = str(own) if own.exists() else shutil.which(name)
     if not found:
         raise MissingError(f"no program '{name}' in this package or in PATH; install the wheel that `make wheel` makes")
