@@ -90,6 +90,9 @@ assert len(rows) == len(kinds) and sum(map(int, rows)) == sum(float(r["utilisati
 assert html.unescape(re.search(r'<pre id="words">(.*?)</pre>', text, re.S)[1]) == open("one.txt").read()
 assert not re.search(r"\bnan\b", text[:text.rindex("<script>")]) and "<b>" not in text
 P
+# Stages stand in their order, each with the operator that it begins with.
+"$M" search -m gpt:layers=4,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 16 -e expert --evals 1 --fix pp=2 --fix schedule=interleaved -j 1 -o stages >/dev/null || bad=1
+sed -n '/id="stages"/,/<\/table>/p' stages/report.html | grep -o '^<tr><td class="n" data-v="[0-9]*">[0-9]*</td><td>[^<]*</td><td>[^<]*' | sed 's/<[^>]*>/ /g'
 # Every command that prints a table prints it for programs too: JSON alone on standard output.
 cat >own.csv <<'CSV'
 model,gpu,gpus,gbs,step_time_s,mbs

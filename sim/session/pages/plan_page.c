@@ -29,35 +29,31 @@ static void put_step(struct mq_page *p)
 
 /* A pipeline stage, on the first of its devices that the timeline has. */
 struct stage {
-	const char *number, *device, *first, *last; /* operators of its forward pass */
+	const char *device, *first; /* the operator it begins with */
 	double compute_s;
 };
 
 static void put_stages(struct mq_page *p)
 {
-	static const char *const heads[] = { "stage", "device", "from", "to", "compute", NULL };
+	static const char *const heads[] = { "stage", "device", "first operator", "compute", NULL };
 	struct mq_csv csv, tasks;
-	struct stage stage[MOST_STAGES];
+	struct stage stage[MOST_STAGES] = { 0 };
 	uint32_t n = 0;
 
 	if (!mq_page_load(p, "timeline.csv", &csv) || !mq_page_load(p, "tasks.csv", &tasks) ||
 	    csv.n_rows != tasks.n_rows)
 		return;
 	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		const char *number = mq_csv_word(&tasks, r, "stage"), *device = mq_csv_word(&csv, r, "device");
-		uint32_t i = 0;
+		const char *device = mq_csv_word(&csv, r, "device");
+		const uint32_t i = (uint32_t)cell(&tasks, r, "stage");
 
-		while (i < n && strcmp(stage[i].number, number))
-			i++;
-		if (strcmp(mq_csv_word(&csv, r, "kind"), "compute") != 0 || i == MOST_STAGES)
+		if (strcmp(mq_csv_word(&csv, r, "kind"), "compute") != 0 || i >= MOST_STAGES)
 			continue;
-		if (i == n)
-			stage[n++] = (struct stage){ number, device, mq_csv_word(&csv, r, "op"), "", 0 };
-		if (strcmp(stage[i].device, device) != 0)
-			continue;
-		stage[i].compute_s += cell(&csv, r, "finish_s") - cell(&csv, r, "start_s");
-		if (!strcmp(mq_csv_word(&tasks, r, "phase"), "forward"))
-			stage[i].last = mq_csv_word(&csv, r, "op");
+		n = i < n ? n : i + 1;
+		if (!stage[i].device)
+			stage[i] = (struct stage){ device, mq_csv_word(&csv, r, "op"), 0 };
+		if (!strcmp(stage[i].device, device))
+			stage[i].compute_s += cell(&csv, r, "finish_s") - cell(&csv, r, "start_s");
 	}
 	if (n < 2)
 		return;
@@ -66,11 +62,12 @@ static void put_stages(struct mq_page *p)
 	for (uint32_t i = 0; i < n; i++) {
 		char text[32];
 
+		if (!stage[i].device)
+			continue;
 		fputs("<tr>", p->f);
-		mq_page_cell(p, stage[i].number);
+		mq_page_number(p, i, mq_arena_printf(&p->arena, "%u", i));
 		mq_page_cell(p, stage[i].device);
 		mq_page_cell(p, stage[i].first);
-		mq_page_cell(p, stage[i].last);
 		mq_page_number(p, stage[i].compute_s, mq_text_s(stage[i].compute_s, text));
 		fputs("</tr>\n", p->f);
 	}
