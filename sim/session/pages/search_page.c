@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "session/trust.h"
@@ -77,17 +76,14 @@ static void put_trust(const struct mq_session *s, const struct mq_search_outcome
 static void put_reason(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 	const struct mq_result *r = &out->nearest.result;
-	char *text;
-	size_t size;
-	FILE *words = open_memstream(&text, &size);
+	FILE *words = mq_words_open(&memory);
 
-	mq_assert(words);
 	mq_search_nothing(s, out, words);
 	fclose(words);
 	fputs("  \"reason\": ", f);
-	mq_json_put_text(f, text);
-	free(text);
+	mq_json_put_text(f, memory.text);
 	if (out->have_nearest) {
 		fputs(", \"nearest\": {\"plan\": ", f);
 		mq_json_put_text(f, mq_plan_describe(out->nearest.plan, s->cluster, &scratch));
