@@ -51,7 +51,9 @@
 		var told = shown.filter(function (r) { return r[LOW]; });
 		var held = told.filter(function (r) { return r[LOW] <= r[MEASURED] && r[MEASURED] <= r[HIGH]; });
 
-		sum.textContent = shown.length + ' runs' + (shown.length ? ': mean error ' + (100 * mean).toFixed(1) + ' %, median ' +
+		var outputs = shown.filter(function (r) { return words.kind[r[FIRST + keys.indexOf('kind')]] === 'no run'; }).length;
+
+		sum.textContent = shown.length - outputs + ' runs' + (outputs ? ' and ' + outputs + ' outputs' : '') + (shown.length ? ': mean error ' + (100 * mean).toFixed(1) + ' %, median ' +
 			(100 * median(errors)).toFixed(1) + ' %' : '') +
 			(told.length ? '; ' + (100 * held.length / told.length).toFixed(0) + ' % of ' + told.length + ' within their 80 % intervals' : '');
 		svg.querySelectorAll('circle').forEach(function (c) { c.remove(); });

@@ -45,7 +45,7 @@ timeout 100 "$browser" --headless --no-sandbox --disable-gpu --dump-dom "file://
 python3 - board.dom <<'P' || bad=1
 import re, sys
 dom = open(sys.argv[1]).read()
-drawn, said = dom.count("<circle"), re.search(r'<p id="sum">(\d+) runs', dom)
-if not said or drawn != int(said[1]): sys.exit(f"the board draws {drawn} dots: {said}")
+drawn, said = dom.count("<circle"), re.search(r'<p id="sum">(\d+) runs(?: and (\d+) outputs)?', dom)
+if not said or drawn != int(said[1]) + int(said[2] or 0) or f"<h2>{int(said[1]):,} published runs" not in dom: sys.exit(f"the board draws {drawn} dots: {said}")
 P
 finish
