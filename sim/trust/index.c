@@ -19,13 +19,18 @@ static const char *const terms[] = { MQ_TRUST_TERMS(MQ_MEMBER) };
 static const char weight_row[] = "weight"; /* in place of a table's name: a parameter, its value in `score` */
 enum { MAX_ROWS = 100000 };
 
-uint32_t mq_trust_word(struct mq_trust *t, const char *text)
+static uint32_t number_of(struct mq_trust *t, const void *bytes, size_t size)
 {
 	bool found;
-	uint32_t word = mq_index_put(t->words, text, strlen(text), t->n_words, &found);
+	uint32_t number = mq_index_put(t->words, bytes, size, t->n_words, &found);
 
 	t->n_words += !found;
-	return word;
+	return number;
+}
+
+uint32_t mq_trust_word(struct mq_trust *t, const char *text)
+{
+	return number_of(t, text, strlen(text));
 }
 
 const char *mq_trust_publisher(const char *source, struct mq_arena *arena)
@@ -192,15 +197,18 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 	r.error = fmin(fmax(log(r.measured_s / step_s), -1), 1);
 	r.publisher = mq_csv_text(csv, row, c[SOURCE]);
 	r.source = mq_trust_word(t, r.publisher);
-	r.group = mq_trust_word(t, mq_arena_printf(t->arena, "%s|%s|%s", r.table, r.point.word[MQ_TRUST_software],
-						   mq_csv_text(csv, row, c[GROUP])));
 	mq_trust_place_of(t, &r.point, &r.place);
+	/* Three numbers: no text, which has no byte of 0, is the same. */
+	const uint32_t group[] = { mq_trust_word(t, r.table), r.place.word[MQ_TRUST_software],
+				   mq_trust_word(t, mq_csv_text(csv, row, c[GROUP])) };
+	r.group = number_of(t, group, sizeof(group));
 	if (t->n == MAX_ROWS)
 		return mq_fail(err, MQ_EINPUT, "%s: more than %d rows", csv->path, MAX_ROWS);
 	MQ_PUSH(t->arena, t->row, t->n, t->room, r);
 	return MQ_OK;
 }
 
+/* `known` gets which weights it has; NULL: they are passed over. */
 static enum mq_status read_table(struct mq_trust *t, const char *path, bool own, bool *known, struct mq_err *err)
 {
 	uint32_t c[N_COLUMNS];

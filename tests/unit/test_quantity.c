@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/quantity.h"
+#include "maquette/rng.h"
 
 static void units_of_a_kind(void **state)
 {
@@ -69,9 +72,38 @@ static void names_say_units(void **state)
 	assert_null(mq_unit_of_name("keep"));
 }
 
+/* Of up to 20 digits with a point anywhere, bit by bit what strtod reads; and what is no number, which leaves the value
+ * as it was. */
+static void plain_numbers_are_those_of_strtod(void **state)
+{
+	static const char *const bad[] = { "", ".", "1.2.3", "1,5", "12 ", "0x", "1e", "+-1", "123456789012345x" };
+	struct mq_rng rng;
+	double v;
+
+	mq_rng_seed(&rng, 1);
+	for (int i = 0; i < 100000; i++) {
+		uint32_t n = 1 + mq_rng_below(&rng, 20), point = mq_rng_below(&rng, 22);
+		char text[24] = "";
+
+		for (uint32_t k = 0; k < n; k++) {
+			strcat(text, k == point ? "." : "");
+			strcat(text, (char[]){ (char)('0' + mq_rng_below(&rng, 10)), '\0' });
+		}
+		double want = strtod(text, NULL);
+		if (!mq_parse_f64(text, &v) || memcmp(&v, &want, sizeof(v)))
+			fail_msg("'%s' is read as %.17g", text, v);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		v = 7;
+		if (mq_parse_f64(bad[i], &v) || memcmp(&v, &(double){ 7 }, sizeof(v)))
+			fail_msg("'%s' is taken for %g", bad[i], v);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(units_of_a_kind), cmocka_unit_test(names_say_units) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(units_of_a_kind), cmocka_unit_test(names_say_units),
+					    cmocka_unit_test(plain_numbers_are_those_of_strtod) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
