@@ -219,16 +219,17 @@ static enum mq_status read_table(struct mq_trust *t, const char *path, bool own,
 	for (uint32_t r = 0; r < csv.n_rows; r++) {
 		bool weight = !strcmp(mq_csv_text(&csv, r, c[TABLE]), weight_row);
 
-		MQ_TRY(weight ? read_weight(t, &csv, r, c, known, err) : read_row(t, &csv, r, c, own, err));
+		if (!weight)
+			MQ_TRY(read_row(t, &csv, r, c, own, err));
+		else if (known)
+			MQ_TRY(read_weight(t, &csv, r, c, known, err));
 	}
 	return MQ_OK;
 }
 
 enum mq_status mq_trust_add(struct mq_trust *t, const char *path, bool own, struct mq_err *err)
 {
-	bool known[MQ_N_TRUST_TERMS];
-
-	return read_table(t, path, own, known, err);
+	return read_table(t, path, own, NULL, err);
 }
 
 static int order(const void *left, const void *right, void *context)

@@ -149,7 +149,8 @@ struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
 /* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. */
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
 			     struct mq_err *err) MQ_MUST_CHECK;
-/* Adds the rows of a table that `score` or `validate` left (trust.csv of their folder): the user's own when `own`. */
+/* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`; weights
+ * that it has are not taken. */
 enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err) MQ_MUST_CHECK;
 /* Sorts the rows by score: after the last was added or scores were changed. */
 void mq_trust_sort(struct mq_trust *trust);
@@ -184,7 +185,8 @@ void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *
 #define MQ_TRUST_LEAST_SPREAD .01 /* no machine repeats itself better */
 void mq_trust_spread_of(const struct mq_trust *trust, const struct mq_trust_place *place,
 			const struct mq_trust_without *without, struct mq_trust_spread *spread);
-/* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN. */
+/* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN, and the
+ * point is not read. */
 void mq_trust_ask(struct mq_trust *trust, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *answer);
 
