@@ -3,8 +3,8 @@
  * On several machines it is the same command under mpirun. Beside ranks of other executors, and with --local, messages
  * go over maquette-replay's wire and no MPI is needed.
  *
- * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor on the same machine keeps a core
- * for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
+ * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor on the same machine keeps a
+ * core for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
  *
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */

@@ -208,8 +208,7 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 {
 	struct mq_score_changes to = { mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *), 0,
 				       c->software.software.name };
-	const struct mq_trust_without own = { NULL,
-					      mq_trust_publisher(c->run->source ? c->run->source : "", o->arena) };
+	const struct mq_trust_without own = { NULL, mq_trust_publisher(c->run->source, o->arena) };
 
 	MQ_TRY(own_changes(c, &to, err));
 	MQ_TRY(mq_score_change(o, c, &to, err));

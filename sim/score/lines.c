@@ -1,5 +1,5 @@
-/* lines.c - options, tables to read, patterns and devices that they name, and lines of summaries to write: see score.h, row.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* lines.c - options, tables to read, patterns and devices that they name, and lines of summaries to write: see score.h,
+ * row.h. SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * A conformal method (Vovk, Gammerman & Shafer 2005; Lei et al. 2018, Distribution-free predictive inference): the
  * spread about a point is the geometric mean of the errors of all other publishers' runs, each weighted by
- * exp(-distance), and widened with their mean distance. Every run of the index has such a spread, made without its publisher, and its error in
- * units of it, the score. An interval is the quantiles of the scores times the point's spread. So it holds as often as
- * intervals of runs held that were judged by strangers' runs alone.
+ * exp(-distance), and widened with their mean distance. Every run of the index has such a spread, made without its
+ * publisher, and its error in units of it, the score. An interval is the quantiles of the scores times the point's
+ * spread. So it holds as often as intervals of runs held that were judged by strangers' runs alone.
  *
  * The user's own runs (--trust-with) count OWN_WEIGHT times all published ones at distance 0.
  * Not modelled: that errors of one publisher go together. SPDX-License-Identifier: Apache-2.0 */
@@ -285,7 +285,7 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1), tail_80 = fmax(1 - .8 * more, 0) / 2,
 	       tail_50 = fmax(1 - .5 * more, 0) / 2;
 	const double shares[] = { tail_80, tail_50, 1 - tail_50, 1 - tail_80 };
-	double step_s = point->number[MQ_TRUST_step_s], quantile[4] = { NAN, NAN, NAN, NAN };
+	double quantile[4] = { NAN, NAN, NAN, NAN };
 	struct mq_trust_spread spread;
 	struct mq_trust_place place;
 
@@ -298,6 +298,7 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 				       .beyond = "" };
 	if (!t)
 		return;
+	const double step_s = point->number[MQ_TRUST_step_s];
 	mq_trust_place_of(t, point, &place);
 	const double *d = distances(t, &place, arena);
 	spread_of(t, d, without, &spread);

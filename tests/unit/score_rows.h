@@ -41,6 +41,7 @@ static inline struct mq_run blank(void)
 			    .unit = "",
 			    .status = "ok",
 			    .provenance = "text",
+			    .source = "",
 			    .memory_basis = "",
 			    .memory_rank = "",
 			    .line = 2 };

@@ -1,4 +1,5 @@
-/* trace.c - the table of events, and the file that it is read from by what that begins with: see trace.h. SPDX-License-Identifier: Apache-2.0 */
+/* trace.c - the table of events, and the file that it is read from by what that begins with: see trace.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "trace/trace.h"
 
 #include <ctype.h>

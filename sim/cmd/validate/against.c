@@ -4,7 +4,8 @@
  * The rank of a trace is the plan's device of that number. Several traces: means over them. In a prediction the host's
  * lateness is in the kernels that wait for it, so idle time is compared as a whole. Where a trace has no starts, what
  * is exposed and idle is left out. Communicators are joined by their ranks where all calls tell them, else by how many
- * they are; layers by their numbers. The comparison assumes that the plan is the one that was run; this is not checked. SPDX-License-Identifier: Apache-2.0 */
+ * they are; layers by their numbers. The comparison assumes that the plan is the one that was run; this is not checked.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

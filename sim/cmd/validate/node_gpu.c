@@ -1,8 +1,8 @@
 /* node_gpu.c - the platform file of a node of GPUs that was calibrated, see validate/dir.h.
  *
  * The replay reads the links between GPUs from NVML and CUDA and writes them next to its timelines, so that they also
- * come back from a node that has nothing else. Samples without it (or with NCCL's own dump of an older replay) are read too: without,
- * the machine is one as is usual for the type. SPDX-License-Identifier: Apache-2.0 */
+ * come back from a node that has nothing else. Samples without it (or with NCCL's own dump of an older replay) are read
+ * too: without, the machine is one as is usual for the type. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
