@@ -336,7 +336,7 @@ def _message(command: str, err: str) -> str:
 def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), prints_json: bool = False) -> Any:
     """Runs a command: `options` as keywords of its function, of which `words` are those without `--`."""
     given = {key: value for key, value in options.items() if value is not None and value is not False}
-    if "gpus" in given:
+    if "gpus" in given and command != "platform":  # there it is a machine's number of them
         if "platform" in given:
             raise InputError("gpus and platform are the same: give one")
         given["platform"] = given.pop("gpus")
