@@ -10,6 +10,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import maquette as mq
@@ -83,6 +84,8 @@ class Maquette(unittest.TestCase):
         self.assertRegex(str(caught.exception), r"\nnearest: .* needs .* GB")
         with self.assertRaises(mq.NoPlanError):
             caught.exception.result.best
+        with unittest.mock.patch.dict(os.environ, MAQUETTE="/nowhere/maquette"), self.assertRaisesRegex(mq.MissingError, "MAQUETTE="):
+            mq.list_("engines")
         with self.assertRaises(mq.MissingError):
             mq.calibrate(executor="cuda", output=tempfile.mkdtemp() + "/calib.json")
         with self.assertRaises(TypeError):
