@@ -1,10 +1,10 @@
 # axis.gp - step time along the one axis of a study. Input: whatif.csv. Set by the caller: file, out, fmt, title, key (the
-# axis's column), high_ms (the largest time).
+# axis's column), low_ms (the least time).
 load common
 set title title noenhanced
 set xlabel key noenhanced
-per_s = 1e3 * per_ms(high_ms)
-set ylabel "step time, ".unit_of(high_ms)
+per_s = 1e3 * per_ms(low_ms)
+set ylabel "step time, ".unit_of(low_ms)
 set yrange [0 : *]
 set offsets 0.5, 0.5, graph 0.1, 0
 set xtics noenhanced rotate by -20

@@ -178,7 +178,7 @@ static enum mq_status heat_map(struct drawing *d)
 		return MQ_OK;
 	if (y == MQ_NONE)
 		return draw(d, "axis", mq_arena_printf(&d->arena, "By %s", s->axis[x].key),
-			    mq_arena_printf(&d->arena, "file=%s; key=%s; high_ms=%g", file(d, path_of(d, "whatif.csv")),
+			    mq_arena_printf(&d->arena, "file=%s; key=%s; low_ms=%g", file(d, path_of(d, "whatif.csv")),
 					    quoted(d, s->axis[x].key),
 					    1e3 * mq_csv_number(&d->csv, best, "step_time_s")));
 	MQ_TRY(mq_csv_create(&w, path, "x,y,x_label,y_label,samples_per_s", d->err));
