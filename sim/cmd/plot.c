@@ -438,9 +438,10 @@ static uint32_t find_series(struct points *s, const char *name)
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!strcmp(s->name[i], name))
 			return i;
-	if (s->n < MAX_SERIES)
-		s->name[s->n] = s->n < MAX_SERIES - 1 ? name : "others", s->n++;
-	return s->n - 1;
+	if (s->n == MAX_SERIES)
+		return s->n - 1;
+	s->name[s->n] = s->n < MAX_SERIES - 1 ? name : "others";
+	return s->n++;
 }
 
 static void write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted, const char *measured,
