@@ -24,7 +24,8 @@ struct mq_exec_request {
 };
 
 /* Sets *verdict to OK, DEADLOCK, TIMEOUT, INVALID (a device cannot run a task) or REFUSED (too dear): err->text says
- * of these two why, the status is MQ_OK all the same; the timeline lives in the arena and is whole only where OK. Errors: no route, ... */
+ * of these two why, the status is MQ_OK all the same; the timeline lives in the arena and is whole only where OK.
+ * Errors: no route, ... */
 typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
 				     struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err);
 

@@ -17,10 +17,10 @@
  * reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
  * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the weights
  * too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one scale serves a
- * whole tensor and the device multiplies transposed fp8 operands (compute capability 10 and 11, not 12). The weights themselves
- * stay in 16 bits beside them, or in those copies alone (`fp8_params`). What tensor-parallel ranks gather along the
- * sequence is gathered again in backward (Korthikanti et al. 2022), or stays whole (`regather_in_backward` = 0).
- * Routing weights that multiply the experts' outputs need these for their gradient; multiplied into the activations
+ * whole tensor and the device multiplies transposed fp8 operands (compute capability 10, 11 and from 13 on). The
+ * weights themselves stay in 16 bits beside them, or in those copies alone (`fp8_params`). What tensor-parallel ranks
+ * gather along the sequence is gathered again in backward (Korthikanti et al. 2022), or stays whole
+ * (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need these for their gradient; multiplied into the activations
  * before (`probs_on_activation`) they need what is kept anyway. Norms and gated activations that are written out op by
  * op (`norm`, `activation` = eager) keep more than their input and output: the norm its input in fp32 and what it is
  * before its weight, the activation what the gate became. Where ranks gather their parts of the logits

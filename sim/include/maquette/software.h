@@ -130,11 +130,10 @@ struct mq_software {
 	const char *name; /* as asked for: "NAME" or "NAME,key=value,..." */
 	const char *file; /* the software's own name, without options */
 	const char *about;
-	const char *target; /* of `export --to`; NULL = none */
-	const char *
-		release; /* of the framework whose settings these are, as its registry or repository names it; or NULL */
-	bool halves_causal; /* its log counts half of causal attention ("log_flop": "causal"; else all: "whole") */
-	const char *flags;  /* that export adds whatever the plan; "" = none */
+	const char *target;  /* of `export --to`; NULL = none */
+	const char *release; /* of the framework whose settings these are, as its registry names it; or NULL */
+	bool halves_causal;  /* its log counts half of causal attention ("log_flop": "causal"; else all: "whole") */
+	const char *flags;   /* that export adds whatever the plan; "" = none */
 #define MQ_NUM(group, field, ...)  double field;
 #define MQ_INT(group, field, ...)  uint32_t field;
 #define MQ_YES(group, field, ...)  bool field;
@@ -199,13 +198,13 @@ MQ_API const struct mq_software *mq_software_plain(void);
 
 /* What the software does where a plan leaves this decision open. */
 MQ_API double mq_software_default(const struct mq_software *software, enum mq_decision_id id);
-/* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
- * computed again, each only where the plan has what it takes. `to` may not be `from`. */
 /* FLOP of the model itself for a sample, recomputation apart, as this software's log counts them; and that in words. */
 MQ_API double mq_sample_flop(const struct mq_model *model, const struct mq_train *train,
 			     const struct mq_software *software);
 MQ_API const char *mq_flop_convention(const struct mq_software *software);
 
+/* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
+ * computed again, each only where the plan has what it takes. `to` may not be `from`. */
 MQ_API void mq_software_apply_defaults(const struct mq_software *software, const struct mq_model *model,
 				       const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
 
