@@ -82,6 +82,10 @@ static void test_transformer_xl_flops(void **state)
 	assert_true(op_of(m, "layer0.attention")->saved == 150 * 2 * 410 + 2 * 300 * 410 + 150. * 300 * 10);
 	/* gradients of one look-up and four clusters, set to zero and added up */
 	assert_true(op_of(m, "embedding")->fixed_bwd == 17 * op_of(m, "embedding")->param);
+	/* all words in one softmax, in place of a head and clusters */
+	double large = 18 * (6 * 768 * q * q + 2 * rows * q * q + 6 * rows * 768 * q + 4 * rows * q * 4096);
+	assert_true(products(load("transformer_xl:size=large,softmax=full", 0, &TRAIN)) ==
+		    large + 2 * rows * q * 267735);
 	/* the fused kernel does the same products and stores no scores */
 	assert_true(products(load("tests/corpus/graph/transformer_xl_fused.jsonl", 0, &TRAIN)) ==
 		    block + 2 * s * h * 100);
