@@ -16,7 +16,7 @@ if (limit_GB > 0) {
 	set xrange [0.95e-9 * front_min : 1.03 * limit_GB]
 }
 plot pareto using (column("peak_memory_B") / 1e9):(per_s * column("step_time_s")) \
-	with fsteps lw 1.5 lc rgb grey title "best trade-off", \
+	with steps lw 1.5 lc rgb grey title "best trade-off", \
 	for [i=11:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) && (strcol("verdict") eq "ok" || strcol("verdict") eq "tight") ? column("peak_memory_B") / 1e9 : NaN):(per_s * column("step_time_s")) \
 	with points pt 7 ps dot lc rgb pale title (i == 11 ? others : ""), \
