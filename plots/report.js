@@ -299,7 +299,7 @@ document.querySelectorAll('#memory_parts').forEach(function (e) {
 		});
 		node('b', '', track).style.left = 'calc(' + 100 * v[1] / most + '% - 2px)';
 	});
-	key(place, d.parts.map(function (name, i) { return [name, colours[i]]; }).concat([['limit', 'var(--best)']]));
+	key(place, d.parts.map(function (name, i) { return [name, colours[i]]; }).concat([['limit', 'var(--ink)']]));
 });
 
 // ---- the timeline -----------------------------------------------------------------------------------------
