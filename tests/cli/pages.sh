@@ -97,7 +97,7 @@ sed -n '/id="stages"/,/<\/table>/p' stages/report.html | grep -o '^<tr><td class
 cat >own.csv <<'CSV'
 model,gpu,gpus,gbs,step_time_s,mbs
 "gpt:layers=2,hidden=64,heads=2,vocab=512,seq=64",T4,4,16,.001,4
-"gpt:layers=2,hidden=64,heads=2,vocab=512,seq=64",T4,4,32,.002,4
+"gpt:layers=2,hidden=64,heads=2,vocab=128256,seq=64",T4,4,32,.002,4
 CSV
 printf 'model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8, 16\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
 json() { "$M" "$@" 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin, parse_constant=lambda c: sys.exit("nan"))' || { echo "no JSON: $*"; bad=1; }; }
@@ -108,6 +108,7 @@ json simulate -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8
 json score own.csv --executor analytic --software ddp -j 1 -o own --json
 json fit own.csv --executor analytic --software ddp -j 1 --free software:ddp.host --rounds 1 --draws 20 -o fitted --json
 [ "$(grep -c '^\[.*measured' own/report.html)" = 2 ] || { echo "the score's page has not its 2 points"; bad=1; }
+grep -q '>128256</td>' own/report.html || { echo "the score's page rounds whole numbers"; bad=1; }
 # -h and help COMMAND.
 "$M" search -h >h1.txt || bad=1; "$M" help search >h2.txt || bad=1; "$M" search --help | cmp - h1.txt || bad=1; cmp h1.txt h2.txt || bad=1
 # What is left open: the batch is asked for in training, the type is what the devices train in today.

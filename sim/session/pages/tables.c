@@ -32,7 +32,7 @@ static void put_table(struct mq_page *p, const struct mq_csv *csv, const char *i
 			double v;
 
 			if (is_number(csv, r, c, &v) && isfinite(v))
-				mq_page_number(p, v, mq_arena_printf(&p->arena, "%.5g", v));
+				mq_page_number(p, v, mq_arena_printf(&p->arena, "%.*g", v == rint(v) ? 9 : 5, v));
 			else
 				mq_page_cell(p, mq_csv_text(csv, r, c));
 		}
