@@ -212,8 +212,8 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 		shapes_list(&s->space, NULL, NULL, 200000, &s->list);
 		s->list.n = s->list.n < 200000 ? s->list.n : 200000;
 		if (!s->list.n || !problem->costs->screen)
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"engine 'anneal': no plan of the usual shapes divides a batch of %g over these devices",
 				problem->q->train->batch);
 		s->size = 1;

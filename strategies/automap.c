@@ -159,8 +159,8 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
 	if (s->linkage.n + 2 * boundaries + 5 > MAX_CHOICES)
-		return mq_fail(err, MQ_EINPUT, "engine 'automap': %u decisions, more than %d; use tie=true",
-			       s->linkage.n + 2 * boundaries + 5, MAX_CHOICES);
+		return mq_bad(err, "engine 'automap': %u decisions, more than %d; use tie=true",
+			      s->linkage.n + 2 * boundaries + 5, MAX_CHOICES);
 	s->choice = mq_arena_array(p->arena, MAX_CHOICES, struct choice);
 	if (s->mode == HYBRID) {
 		add_divisors(add_choice(s, STAGES), devices, m->n_layers ? (m->n_layers < 8 ? m->n_layers : 8) : 1);
@@ -217,16 +217,14 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	struct automap *s = state;
 
 	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'automap': stages=%u needs as many layers (there are %u) and devices (%u)",
-			       s->stages, p->q->model->n_layers, device_count(p));
+		return mq_bad(err, "engine 'automap': stages=%u needs as many layers (there are %u) and devices (%u)",
+			      s->stages, p->q->model->n_layers, device_count(p));
 	mq_linkage_make(p->q->model, s->tie, p->arena, &s->linkage);
 	s->split = mq_arena_array(p->arena, p->q->model->n_ops, uint32_t);
 	s->whole = largest_degree(p);
 	MQ_TRY(list_choices(s, p, err));
 	if (!s->n_choices)
-		return mq_fail(err, MQ_EINPUT, "engine 'automap': '%s' has no weight that mode=opp can split",
-			       p->q->model->name);
+		return mq_bad(err, "engine 'automap': '%s' has no weight that mode=opp can split", p->q->model->name);
 	s->n_state = 2 * s->n_choices;
 	s->state = mq_arena_array(p->arena, s->n_state, double);
 	s->next = mq_arena_array(p->arena, s->n_state, double);
@@ -321,9 +319,9 @@ static enum mq_status make_pipeline(const struct decided *d, const struct mq_pro
 
 	for (uint32_t k = 0; k < d->stages; k++)
 		if (d->first[k + 1] <= d->first[k])
-			return mq_fail(err, MQ_EINPUT, "a stage without devices");
+			return mq_bad(err, "a stage without devices");
 	if (!cut_layers(d, p->q->model->n_layers, layers))
-		return mq_fail(err, MQ_EINPUT, "an empty stage");
+		return mq_bad(err, "an empty stage");
 	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
 	for (uint32_t c = 0; c < plan->n_configs; c++) {
 		struct mq_config *config = &plan->config[c];
@@ -389,13 +387,13 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 	if (s->mode == PP)
 		return make_pipeline(d, p, arena, plan, err);
 	if (per % inner)
-		return mq_fail(err, MQ_EINPUT, "tensor degree and parts of the sequence do not divide a stage");
+		return mq_bad(err, "tensor degree and parts of the sequence do not divide a stage");
 	if (p->q->model->n_layers && !cut_layers(d, p->q->model->n_layers, layers))
-		return mq_fail(err, MQ_EINPUT, "an empty stage");
+		return mq_bad(err, "an empty stage");
 	shape.stage_layers = p->q->model->n_layers ? layers : NULL;
 	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
 	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(d, plan, arena))
-		return mq_fail(err, MQ_EINPUT, "a stage of tensor degree %u splits nothing", d->tensor);
+		return mq_bad(err, "a stage of tensor degree %u splits nothing", d->tensor);
 	uint32_t *made = mq_arena_array(arena, plan->n_configs * (MQ_N_DIMS + 1), uint32_t);
 
 	for (uint32_t op = 0; op < p->q->model->n_ops && d->tensor > 1; op++)

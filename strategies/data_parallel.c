@@ -40,8 +40,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		shapes_list(&s->space, wanted, s, UINT32_MAX, &s->list);
 	}
 	if (!s->list.n)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"no data-parallel plan of %g samples per step keeps --fix and --max; the batch must have a "
 			"sample for every device",
 			problem->q->train->batch);

@@ -51,11 +51,10 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		count = s->list.n;
 	}
 	if (!count)
-		return mq_fail(err, MQ_EINPUT, "no plan keeps --fix and --max; relax them");
+		return mq_bad(err, "no plan keeps --fix and --max; relax them");
 	if (count > s->limit)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%.6g plans exceed limit=%u; use --fix and --max, raise the limit, or take another engine",
+		return mq_bad(
+			err, "%.6g plans exceed limit=%u; use --fix and --max, raise the limit, or take another engine",
 			count, s->limit);
 	return MQ_OK;
 }

@@ -53,17 +53,16 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
 	    strcmp(problem->objective, "step-time"))
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip' cannot minimise '%s': use --objective max-load, latency or step-time",
-			       problem->objective);
+		return mq_bad(err, "engine 'ip' cannot minimise '%s': use --objective max-load, latency or step-time",
+			      problem->objective);
 	MQ_TRY(mq_micro_batch_rounds(problem, "ip", s->micro_batches, 0, NULL, NULL, err));
 	bool passes = false;
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		passes = passes || problem->q->model->op[op].phase == MQ_BACKWARD;
 	if (s->phases && (!passes || (problem->objective && !strcmp(problem->objective, "latency"))))
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"engine 'ip': phases=true is of --objective max-load and graphs that bring backward ops of "
 			"their own: leave it out for '%s'",
 			problem->q->model->name);
@@ -77,8 +76,8 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 	for (uint32_t t = 0; t < place->n_types; t++)
 		devices += place->type[t].count;
 	if (devices * place->n_nodes > s->columns)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"engine 'ip': %u ops on %g devices make %.3g columns, the bound is %u: use --max devices=N, "
 			"columns=N, or engine ideal-dp",
 			place->n_nodes, devices, devices * place->n_nodes, s->columns);

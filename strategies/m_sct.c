@@ -37,7 +37,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->list.tasks, err));
 	uint32_t columns = s->list.tasks.n + s->list.tasks.n_edges;
 	if (columns > 200000)
-		return mq_fail(err, MQ_EINPUT, "engine 'm-sct': %u columns, the bound is 200000: use m-etf", columns);
+		return mq_bad(err, "engine 'm-sct': %u columns, the bound is 200000: use m-etf", columns);
 	return MQ_OK;
 }
 

@@ -54,8 +54,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->place) {
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "engine 'mcmc': no device of '%s' can run '%s'",
-				       problem->q->cluster->name, problem->q->model->name);
+			return mq_bad(err, "engine 'mcmc': no device of '%s' can run '%s'", problem->q->cluster->name,
+				      problem->q->model->name);
 	}
 	if (!problem->start)
 		MQ_TRY(mq_limits_refuse(problem->limits, "mcmc",

@@ -156,8 +156,8 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 		fine = bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
 				 &p->level[0].bandwidth);
 	if (!fine)
-		return mq_fail(err, MQ_EINPUT, "engine 'pipedream': no route joins the first devices of '%s'",
-			       problem->q->cluster->name);
+		return mq_bad(err, "engine 'pipedream': no route joins the first devices of '%s'",
+			      problem->q->cluster->name);
 	return MQ_OK;
 }
 

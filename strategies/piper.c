@@ -128,14 +128,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		uint32_t far = s->use.rank[s->per_machine < s->use.n ? s->per_machine : 1];
 
 		if (!mq_transfer_line(problem, s->use.rank[0], far, 1e8, &none_s, &per_byte_s))
-			return mq_fail(err, MQ_EINPUT, "engine 'piper': no route joins the first devices of '%s'",
-				       problem->q->cluster->name);
+			return mq_bad(err, "engine 'piper': no route joins the first devices of '%s'",
+				      problem->q->cluster->name);
 		s->bytes_per_s = 1 / fmax(1e-20, per_byte_s);
 	}
 	if (problem->limits->fix_tp > s->per_machine)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine of %u devices",
-			       problem->limits->fix_tp, s->per_machine);
+		return mq_bad(err, "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine of %u devices",
+			      problem->limits->fix_tp, s->per_machine);
 	s->n_rounds = mq_powers_dividing(floor(problem->q->train->batch), INFINITY, s->size);
 	return MQ_OK;
 }

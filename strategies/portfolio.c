@@ -113,8 +113,7 @@ static enum mq_status read_options(char *item, const char **options, struct mq_e
 	if (!open && !close)
 		return MQ_OK;
 	if (!open || !close || close < open || close[1])
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'portfolio': '%s' is no engine; write NAME or NAME(key=value;...)", item);
+		return mq_bad(err, "engine 'portfolio': '%s' is no engine; write NAME or NAME(key=value;...)", item);
 	*open = *close = '\0';
 	*options = open + 1;
 	for (char *p = open + 1; *p; p++)
@@ -131,10 +130,10 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	char what[64];
 
 	if (s->n == MAX_CHILDREN)
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines", MAX_CHILDREN);
+		return mq_bad(err, "engine 'portfolio': more than %d engines", MAX_CHILDREN);
 	MQ_TRY(read_options(item, &c->options, err));
 	if (!strcmp(item, "portfolio"))
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': cannot run itself; name others");
+		return mq_bad(err, "engine 'portfolio': cannot run itself; name others");
 	MQ_TRY(mq_engine_open(dir, item, problem->arena, &c->engine, err));
 	c->name = c->engine->name;
 	c->owner = s;
@@ -171,8 +170,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		if (*item)
 			MQ_TRY(open_child(s, problem, dir, item, err));
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': none of the engines '%s' takes this question",
-			       s->engines);
+		return mq_bad(err, "engine 'portfolio': none of the engines '%s' takes this question", s->engines);
 	mq_refine_init(&s->refine, problem);
 	mq_map_init(&s->known, problem->arena, 512);
 	return MQ_OK;

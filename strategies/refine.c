@@ -98,7 +98,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct refine *s = state;
 
 	if (!problem->costs->screen)
-		return mq_fail(err, MQ_EINPUT, "there is no executor to screen plans with");
+		return mq_bad(err, "there is no executor to screen plans with");
 	mq_refine_init(&s->moves, problem);
 	s->given = problem->start != NULL;
 	if (s->given)

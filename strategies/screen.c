@@ -49,7 +49,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct screen *s = state;
 
 	if (!problem->costs->screen)
-		return mq_fail(err, MQ_EINPUT, "there is no executor to screen plans with");
+		return mq_bad(err, "there is no executor to screen plans with");
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->zero;
 	s->space.all_schedules = s->schedules;

@@ -31,8 +31,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct sfb *s = state;
 
 	if (problem->q->train->infer)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'sfb' plans gradient exchange: inference has none; use --mode train");
+		return mq_bad(err, "engine 'sfb' plans gradient exchange: inference has none; use --mode train");
 	s->devices = mq_devices_usable(problem, problem->arena);
 	s->degree = mq_data_parallel_degree(problem, &s->devices);
 	return MQ_OK;

@@ -318,7 +318,7 @@ static enum mq_status may_write(const char *path, struct mq_err *err)
 	FILE *f = path ? fopen(path, "a") : NULL;
 
 	if (path && !f)
-		return mq_fail(err, MQ_EINPUT, "engine 'tag': cannot write %s: %s", path, strerror(errno));
+		return mq_bad(err, "engine 'tag': cannot write %s: %s", path, strerror(errno));
 	if (f)
 		fclose(f);
 	return MQ_OK;
@@ -424,7 +424,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	uint32_t n;
 
 	if (!s->save)
-		return mq_fail(err, MQ_EINPUT, "engine 'tag': training needs save=FILE for the weights");
+		return mq_bad(err, "engine 'tag': training needs save=FILE for the weights");
 	MQ_TRY(may_write(s->save, err));
 	MQ_TRY(mq_tag_records_load(path, p->arena, &n, &record, err));
 	mq_tag_net_init(&s->net, s->width, p->arena, p->rng);

@@ -162,12 +162,10 @@ static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_e
 			if (!strcmp(samples.name[s], p->name))
 				p->measured = &samples.measured[s];
 		if (!p->measured || !p->measured->n_samples)
-			return mq_fail(err, MQ_EINPUT, "%s: no samples of %s (launch-K/%s.timeline.csv)", dir, p->name,
-				       p->name);
+			return mq_bad(err, "%s: no samples of %s (launch-K/%s.timeline.csv)", dir, p->name, p->name);
 		if (p->measured->schedule->plan_hash != p->schedule->plan_hash ||
 		    p->measured->schedule->n_tasks != p->schedule->n_tasks)
-			return mq_fail(err, MQ_EINPUT, "%s: %s.jsonl is of another plan than the search's", dir,
-				       p->name);
+			return mq_bad(err, "%s: %s.jsonl is of another plan than the search's", dir, p->name);
 		p->step = mq_measured_step(p->measured, &v->arena, &p->n_dropped, &p->weak);
 	}
 	return mq_validation_read_memory(v, dir, err);
@@ -268,7 +266,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_args_defaults(rows, &o);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.dirs.n)
-		return mq_fail(err, MQ_EINPUT, "validate: give the folder of a search; see --help");
+		return mq_bad(err, "validate: give the folder of a search; see --help");
 	enum mq_status status = validate(&o, &v, err);
 	mq_validation_close(&v);
 	return status;

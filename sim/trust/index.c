@@ -135,10 +135,10 @@ static enum mq_status find_columns(const struct mq_csv *csv, uint32_t at[N_COLUM
 
 		at[i] = mq_csv_column(csv, one);
 		if (at[i] == UINT32_MAX && i < N_NEEDED)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s': it is no index of errors; give a trust.csv that `maquette "
-				       "score` or `validate` left in its folder",
-				       csv->path, one);
+			return mq_bad(err,
+				      "%s: no column '%s': it is no index of errors; give a trust.csv that `maquette "
+				      "score` or `validate` left in its folder",
+				      csv->path, one);
 	}
 	return MQ_OK;
 }
@@ -147,8 +147,8 @@ static enum mq_status number(const struct mq_csv *csv, uint32_t row, uint32_t at
 {
 	if (mq_csv_f64(csv, row, at, NAN, value) && (isnan(*value) || isfinite(*value)))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s:%u: '%s' is not a number in column %s", csv->path, csv->line[row],
-		       mq_csv_text(csv, row, at), csv->header[at]);
+	return mq_bad(err, "%s:%u: '%s' is not a number in column %s", csv->path, csv->line[row],
+		      mq_csv_text(csv, row, at), csv->header[at]);
 }
 
 static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const uint32_t *c,
@@ -159,8 +159,8 @@ static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, 
 
 	MQ_TRY(number(csv, row, c[SCORE], &value, err));
 	if (!(value >= 0 && value <= 100))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: weight '%s' is no number from 0 to 100; run `make accuracy`",
-			       csv->path, csv->line[row], name);
+		return mq_bad(err, "%s:%u: weight '%s' is no number from 0 to 100; run `make accuracy`", csv->path,
+			      csv->line[row], name);
 	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
 		if (!strcmp(terms[i], name)) {
 			t->weight[i] = (float)value;
@@ -192,8 +192,7 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 	MQ_TRY(number(csv, row, c[SCORE], &r.score, err));
 	step_s = r.point.number[MQ_TRUST_step_s];
 	if (!(step_s > 0) || !(r.measured_s > 0))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: step_s and measured_s are to be above 0", csv->path,
-			       csv->line[row]);
+		return mq_bad(err, "%s:%u: step_s and measured_s are to be above 0", csv->path, csv->line[row]);
 	r.error = fmin(fmax(log(r.measured_s / step_s), -1), 1);
 	r.publisher = mq_csv_text(csv, row, c[SOURCE]);
 	r.source = mq_trust_word(t, r.publisher);
@@ -203,7 +202,7 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 				   mq_trust_word(t, mq_csv_text(csv, row, c[GROUP])) };
 	r.group = number_of(t, group, sizeof(group));
 	if (t->n == MAX_ROWS)
-		return mq_fail(err, MQ_EINPUT, "%s: more than %d rows", csv->path, MAX_ROWS);
+		return mq_bad(err, "%s: more than %d rows", csv->path, MAX_ROWS);
 	MQ_PUSH(t->arena, t->row, t->n, t->room, r);
 	return MQ_OK;
 }
@@ -287,14 +286,12 @@ enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq
 	MQ_TRY(read_table(t, path, false, known, err));
 	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
 		if (!known[i])
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no weight of '%s': damaged; install again, or run `make accuracy`", path,
-				       terms[i]);
+			return mq_bad(err, "%s: no weight of '%s': damaged; install again, or run `make accuracy`",
+				      path, terms[i]);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!isfinite(t->row[i].score))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: row %s has no score: damaged; install again, or run `make accuracy`", path,
-				       t->row[i].id);
+			return mq_bad(err, "%s: row %s has no score: damaged; install again, or run `make accuracy`",
+				      path, t->row[i].id);
 	mq_trust_sort(t);
 	*trust = t;
 	return MQ_OK;
@@ -306,10 +303,10 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 	MQ_TRY(mq_trust_load(NULL, arena, trust, err));
 	if (!*trust)
 		return own->n ?
-			       mq_fail(err, MQ_EINPUT,
-				       "--trust-with %s: there is no index of errors to add it to; install again, or run "
-				       "`make accuracy` for results/accuracy/trust.csv",
-				       own->item[0]) :
+			       mq_bad(err,
+				      "--trust-with %s: there is no index of errors to add it to; install again, or run "
+				      "`make accuracy` for results/accuracy/trust.csv",
+				      own->item[0]) :
 			       MQ_OK;
 	for (uint32_t i = 0; i < own->n; i++)
 		MQ_TRY(mq_trust_add(*trust, own->item[i], true, err));

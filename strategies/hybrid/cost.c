@@ -578,7 +578,7 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
 				      .arena = problem->arena,
 				      .n_layers = problem->q->model->n_layers };
 	if (!c->n_layers)
-		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out", problem->q->model->name);
+		return mq_bad(err, "'%s' has no repeated layers to deal out", problem->q->model->name);
 	mq_map_init(&c->asked, c->arena, 1024);
 	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {

@@ -390,9 +390,8 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	*result = (struct mq_place_ip_result){ .value = INFINITY, .bound = -INFINITY };
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
 		if (place->backward && place->backward[v])
-			return mq_fail(err, MQ_EINPUT,
-				       "latency is defined for inference graphs: this one has backward nodes; use "
-				       "--objective max-load");
+			return mq_bad(err, "latency is defined for inference graphs: this one has backward nodes; use "
+					   "--objective max-load");
 	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &ip.u, err));
 	choose_items(&ip, latency);
 	make_slots(&ip);

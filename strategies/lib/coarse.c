@@ -84,9 +84,8 @@ static enum mq_status find_possible(struct mq_coarse *c, const char *engine, str
 		for (uint32_t d = 0; d < c->n_devices; d++)
 			any = any || c->possible[g * c->n_devices + d];
 		if (!any)
-			return mq_fail(err, MQ_EINPUT,
-				       "engine '%s': no device can run all ops of group %u; use more groups", engine,
-				       g);
+			return mq_bad(err, "engine '%s': no device can run all ops of group %u; use more groups",
+				      engine, g);
 	}
 	return MQ_OK;
 }

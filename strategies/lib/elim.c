@@ -175,8 +175,8 @@ static enum mq_status check_bounds(struct elim *e, struct mq_err *err)
 		if (e->scope_size[step] + 1 > e->result->widest)
 			e->result->widest = e->scope_size[step] + 1;
 		if (rows > max_rows || entries > max_entries)
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"elimination of variable %u needs %.3g combinations over %u variables (bound %.3g; "
 				"%.3g table entries, bound %.3g): fewer configurations, or the least-dependent order",
 				e->order[step], rows, e->scope_size[step] + 1, max_rows, entries, max_entries);

@@ -34,7 +34,7 @@ void mq_json_in_fail(struct mq_json_in *in, const char *where, const char *forma
 	vsnprintf(what, sizeof(what), format, list);
 	va_end(list);
 	if (in->status == MQ_OK)
-		in->status = mq_fail(in->err, MQ_EINPUT, "%s: %s: %s", in->path, where, what);
+		in->status = mq_bad(in->err, "%s: %s: %s", in->path, where, what);
 }
 
 double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where)

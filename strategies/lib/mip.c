@@ -55,10 +55,9 @@ static enum mq_status make_job(struct job *job, struct mq_arena *arena, struct m
 
 	job->dir = mq_arena_printf(arena, "%s/maquette-ip-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(job->dir))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: cannot make a folder for the integer program: set TMPDIR to one that can be written",
-			job->dir);
+		return mq_bad(err,
+			      "%s: cannot make a folder for the integer program: set TMPDIR to one that can be written",
+			      job->dir);
 	for (int i = 0; i < N_FILES; i++)
 		job->file[i] = mq_arena_printf(arena, "%s/%s", job->dir, name[i]);
 	return MQ_OK;
@@ -111,7 +110,7 @@ static enum mq_status write_problem(const struct mq_mip *m, const char *path, st
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written", path);
+		return mq_bad(err, "%s: cannot be written", path);
 	fputs("NAME maquette\nROWS\n N COST\n", f);
 	for (uint32_t r = 0; r < m->n_rows; r++)
 		fprintf(f, " %c R%u\n", m->row[r].sense, r);
@@ -135,7 +134,7 @@ static enum mq_status write_problem(const struct mq_mip *m, const char *path, st
 	}
 	fputs("ENDATA\n", f);
 	if (fclose(f) != 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written (disk full?)", path);
+		return mq_bad(err, "%s: cannot be written (disk full?)", path);
 	return MQ_OK;
 }
 
@@ -145,13 +144,13 @@ static enum mq_status write_start(const struct mq_mip *m, const double *start, c
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written", path);
+		return mq_bad(err, "%s: cannot be written", path);
 	fputs("Start - objective value 0\n", f);
 	for (uint32_t c = 0; c < m->n_columns; c++)
 		if (m->column[c].integer)
 			fprintf(f, "%u C%u %.17g 0\n", c, c, start[c]);
 	if (fclose(f) != 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written (disk full?)", path);
+		return mq_bad(err, "%s: cannot be written (disk full?)", path);
 	return MQ_OK;
 }
 

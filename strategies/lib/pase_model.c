@@ -141,9 +141,8 @@ static void find_twins(struct builder *b)
 
 static enum mq_status no_route(const struct builder *b, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT,
-		       "engine 'pase': not all of the %u devices of '%s' are joined by routes: use --max devices=N",
-		       b->out->devices.n, b->problem->q->cluster->name);
+	return mq_bad(err, "engine 'pase': not all of the %u devices of '%s' are joined by routes: use --max devices=N",
+		      b->out->devices.n, b->problem->q->cluster->name);
 }
 
 static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
@@ -169,9 +168,8 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 		enumerate(b, &m->op[v], 0, out->devices.n, split);
 		b->n_choices[v] = b->now.n / MQ_N_DIMS;
 		if (!b->n_choices[v])
-			return mq_fail(err, MQ_EINPUT,
-				       "engine 'pase': no split of op '%s' over %u devices keeps --fix and --max",
-				       m->op[v].name, out->devices.n);
+			return mq_bad(err, "engine 'pase': no split of op '%s' over %u devices keeps --fix and --max",
+				      m->op[v].name, out->devices.n);
 		out->split[v] = b->now.list;
 		out->memory[v] = mq_arena_array(b->arena, b->n_choices[v], double);
 		out->cost[v] = mq_arena_array(b->arena, b->n_choices[v], double);

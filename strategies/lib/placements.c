@@ -84,7 +84,7 @@ enum mq_status placements_open(struct placements *space, const struct mq_problem
 	MQ_TRY(mq_space_refuse(problem->q, engine, MQ_LACKS_ALL, err));
 	placements_init(space, problem);
 	if (!space->n_devices)
-		return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
-			       problem->q->model->name);
+		return mq_bad(err, "no device of '%s' can run '%s'", problem->q->cluster->name,
+			      problem->q->model->name);
 	return MQ_OK;
 }

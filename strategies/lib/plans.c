@@ -335,9 +335,8 @@ enum mq_status mq_micro_batch_rounds(const struct mq_problem *problem, const cha
 	double batch = floor(problem->q->train->batch);
 
 	if (asked > batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s': %u micro-batches of a batch of %g: use at most one per sample", engine,
-			       asked, problem->q->train->batch);
+		return mq_bad(err, "engine '%s': %u micro-batches of a batch of %g: use at most one per sample", engine,
+			      asked, problem->q->train->batch);
 	if (!rounds)
 		return MQ_OK;
 	rounds[0] = asked;

@@ -27,7 +27,6 @@ enum mq_status mq_plugin_file(const struct mq_engine *engine, const char *name, 
 	MQ_TRY(mq_plugin_folder(engine, arena, &folder, err));
 	*path = mq_arena_printf(arena, "%s/%s", folder, name);
 	if (access(*path, R_OK))
-		return mq_fail(err, MQ_EINPUT, "engine '%s': %s is missing; build or install again", engine->name,
-			       *path);
+		return mq_bad(err, "engine '%s': %s is missing; build or install again", engine->name, *path);
 	return MQ_OK;
 }

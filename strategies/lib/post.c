@@ -40,8 +40,7 @@ enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct
 			     struct mq_err *err)
 {
 	if (p->samples % p->every)
-		return mq_fail(err, MQ_EINPUT, "engine '%s': every=%u does not divide samples=%u", engine, p->every,
-			       p->samples);
+		return mq_bad(err, "engine '%s': every=%u does not divide samples=%u", engine, p->every, p->samples);
 	MQ_TRY(mq_coarse_make(problem, engine, p->groups, &p->coarse, err));
 	mq_fit_say(problem, engine, MQ_COARSE_EVEN, &p->coarse.fit);
 	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;

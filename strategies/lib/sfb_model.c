@@ -80,8 +80,8 @@ enum mq_status mq_sfb_of_group(const struct mq_problem *problem, const struct mq
 
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		if (!add_op(&b, op))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"sufficient factors: no route joins the %u devices of op '%s': name connected ones "
 				"with --max devices=N",
 				group->n, m->op[op].name);

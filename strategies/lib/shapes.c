@@ -110,10 +110,10 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	mq_classes_make(c, problem->arena, &space->classes);
 	n = usable(space, r);
 	if (!n)
-		return mq_fail(err, MQ_EINPUT,
-			       "no device of '%s' can run every op of '%s' in %s; choose another "
-			       "platform, --dtype or --gemm-dtype",
-			       c->name, problem->q->model->name, mq_dtype_name(mq_train_gemm_dtype(problem->q->train)));
+		return mq_bad(err,
+			      "no device of '%s' can run every op of '%s' in %s; choose another "
+			      "platform, --dtype or --gemm-dtype",
+			      c->name, problem->q->model->name, mq_dtype_name(mq_train_gemm_dtype(problem->q->train)));
 	qsort(r, n, sizeof(*r), faster_first);
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;
@@ -350,13 +350,13 @@ enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
 	double batch = space->problem->q->train->batch;
 
 	if (space->software->runs.placement)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"no division of %g samples per step over the devices keeps --fix and --max; choose a --batch "
 			"with more divisors",
 			batch);
-	return mq_fail(
-		err, MQ_EINPUT,
+	return mq_bad(
+		err,
 		"no division of %g samples per step over the devices keeps --fix and --max and is one that %s runs; "
 		"choose a --batch with more divisors or another --software",
 		batch, space->software->file);

@@ -105,8 +105,8 @@ static enum mq_status fit_memory(const struct mq_problem *problem, const char *e
 			continue;
 		if (need <= room && largest <= largest_room)
 			return MQ_OK;
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB (largest group %.4g "
 			"GB), %u devices of '%s' have %.4g GB (largest %.4g GB); take an engine that splits states, "
 			"such as hybrid",
@@ -204,12 +204,12 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	t->n = t->space.n_groups;
 	t->n_devices = t->space.n_devices;
 	if (!t->n_devices)
-		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'", engine,
-			       problem->q->cluster->name, problem->q->model->name);
+		return mq_bad(err, "engine '%s': no device of '%s' can run '%s'", engine, problem->q->cluster->name,
+			      problem->q->model->name);
 	if (t->n_devices > 256)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' places single ops on at most 256 devices, '%s' has %u: use --max devices=N",
-			       engine, problem->q->cluster->name, t->n_devices);
+		return mq_bad(err,
+			      "engine '%s' places single ops on at most 256 devices, '%s' has %u: use --max devices=N",
+			      engine, problem->q->cluster->name, t->n_devices);
 	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
 	t->memory = mq_arena_array(arena, t->n, double);
 	t->limit = mq_arena_array(arena, t->n_devices, double);
@@ -224,8 +224,8 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	mq_csr_make(arena, t->n, t->n_edges, &t->edge->src, NULL, sizeof(*t->edge), &t->out_first, &t->out);
 	sort_tasks(arena, t);
 	if (!fill_links(problem, t))
-		return mq_fail(err, MQ_EINPUT, "engine '%s': not all devices of '%s' are joined by routes", engine,
-			       problem->q->cluster->name);
+		return mq_bad(err, "engine '%s': not all devices of '%s' are joined by routes", engine,
+			      problem->q->cluster->name);
 	return MQ_OK;
 }
 

@@ -241,7 +241,7 @@ enum mq_status nn_params_save(const struct nn_params *params, const char *path, 
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	fprintf(f, "maquette-weights 1 %u\n", params->n);
 	for (uint32_t i = 0; i < params->n; i++) {
 		const struct nn_param *p = params->param[i];
@@ -253,7 +253,7 @@ enum mq_status nn_params_save(const struct nn_params *params, const char *path, 
 	}
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	return MQ_OK;
 }
 
@@ -263,15 +263,15 @@ static enum mq_status load_param(struct nn_param *p, FILE *f, const char *path, 
 	uint32_t rows, cols;
 
 	if (fscanf(f, "%127s %u %u", name, &rows, &cols) != 3)
-		return mq_fail(err, MQ_EINPUT, "%s: is cut short before '%s'", path, p->name);
+		return mq_bad(err, "%s: is cut short before '%s'", path, p->name);
 	if (strcmp(name, p->name) || rows != p->value.rows || cols != p->value.cols)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s: has '%s' %u x %u where this network has '%s' %u x %u: the weights belong to other options",
 			path, name, rows, cols, p->name, p->value.rows, p->value.cols);
 	for (uint32_t k = 0; k < nn_size(&p->value); k++)
 		if (fscanf(f, "%lf", &p->value.data[k]) != 1 || !isfinite(p->value.data[k]))
-			return mq_fail(err, MQ_EINPUT, "%s: '%s': value %u is not a number", path, name, k);
+			return mq_bad(err, "%s: '%s': value %u is not a number", path, name, k);
 	return MQ_OK;
 }
 
@@ -282,13 +282,12 @@ enum mq_status nn_params_load(struct nn_params *params, const char *path, struct
 	enum mq_status status = MQ_OK;
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the weights: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the weights: %s", path, strerror(errno));
 	if (fscanf(f, "maquette-weights %u %u", &version, &n) != 2 || version != 1)
-		status = mq_fail(err, MQ_EINPUT, "%s: is not a weights file of this program", path);
+		status = mq_bad(err, "%s: is not a weights file of this program", path);
 	else if (n != params->n)
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: has %u parameters, this network %u: the weights belong to other options", path, n,
-				 params->n);
+		status = mq_bad(err, "%s: has %u parameters, this network %u: the weights belong to other options",
+				path, n, params->n);
 	for (uint32_t i = 0; status == MQ_OK && i < n; i++)
 		status = load_param(params->param[i], f, path, err);
 	fclose(f);

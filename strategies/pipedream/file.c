@@ -61,7 +61,7 @@ static enum mq_status read_field(struct reader *r, const char *text, const char 
 			at = end + 1;
 		}
 	}
-	return mq_fail(r->err, MQ_EINPUT, "%s:%u: a node line needs %sNUMBER, from 0", r->path, r->line, key);
+	return mq_bad(r->err, "%s:%u: a node line needs %sNUMBER, from 0", r->path, r->line, key);
 }
 
 static uint32_t find(const struct reader *r, const char *id)
@@ -79,13 +79,13 @@ static enum mq_status read_node(struct reader *r, char *line)
 	struct node node = { 0 };
 
 	if (!numbers)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: expected 'nodeN -- description -- forward_compute_time=...'",
-			       r->path, r->line);
+		return mq_bad(r->err, "%s:%u: expected 'nodeN -- description -- forward_compute_time=...'", r->path,
+			      r->line);
 	*about = *numbers = '\0';
 	node.id = mq_arena_strdup(r->arena, line);
 	node.about = mq_arena_strdup(r->arena, about + 4);
 	if (find(r, node.id) != MQ_NONE)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: node '%s' comes twice", r->path, r->line, node.id);
+		return mq_bad(r->err, "%s:%u: node '%s' comes twice", r->path, r->line, node.id);
 	MQ_TRY(read_field(r, numbers + 4, "forward_compute_time=", &node.forward_ms));
 	MQ_TRY(read_field(r, numbers + 4, "backward_compute_time=", &node.backward_ms));
 	MQ_TRY(read_field(r, numbers + 4, "activation_size=", &node.activation_B));
@@ -101,12 +101,12 @@ static enum mq_status read_edge(struct reader *r, char *line)
 	uint32_t src, dst;
 
 	if (!dash)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: expected 'nodeA -- nodeB'", r->path, r->line);
+		return mq_bad(r->err, "%s:%u: expected 'nodeA -- nodeB'", r->path, r->line);
 	*dash = '\0';
 	src = find(r, line);
 	dst = find(r, dash + 4);
 	if (src == MQ_NONE || dst == MQ_NONE)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: edge to a node that has no line", r->path, r->line);
+		return mq_bad(r->err, "%s:%u: edge to a node that has no line", r->path, r->line);
 	struct pair edge = { src, dst };
 
 	MQ_PUSH(r->arena, r->edge, r->n_edges, r->edge_room, edge);
@@ -181,7 +181,7 @@ enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struc
 
 	*p = (struct mq_pipedream){ 0 };
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be opened", path);
+		return mq_bad(err, "%s: cannot be opened", path);
 	enum mq_status status = read_lines(&r, f);
 
 	fclose(f);
@@ -189,6 +189,6 @@ enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struc
 	drop(&r);
 	fill(&r, p);
 	if (!p->n_layers)
-		return mq_fail(err, MQ_EINPUT, "%s: has no layers", path);
+		return mq_bad(err, "%s: has no layers", path);
 	return MQ_OK;
 }

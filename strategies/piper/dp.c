@@ -393,8 +393,8 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena, 
 	rows = (size_t)r.downsets.n * (p->devices + 1);
 	cells = rows * (r.bound + 1);
 	if (cells > (size_t)1 << 28)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%u downsets x %u devices x %u replicas need %.3g table entries (bound 2.7e+08): use fewer "
 			"devices or coarser layers",
 			r.downsets.n, p->devices, r.bound, (double)cells);

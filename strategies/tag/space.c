@@ -59,8 +59,8 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 		       !mq_devices_alike(&c->device[s->device[g].rank[0]], d))
 			g++;
 		if (g == MQ_TAG_MAX_GROUPS)
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"engine 'tag': more than %d kinds of devices on '%s'; 2^kinds x 3 actions would be "
 				"too many",
 				MQ_TAG_MAX_GROUPS, c->name);
@@ -367,7 +367,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 	measure_links(s, p);
 	list_actions(s, p, options->heterog);
 	if (!s->n_actions)
-		return mq_fail(err, MQ_EINPUT, "engine 'tag': no choice is possible with batch %g", p->q->train->batch);
+		return mq_bad(err, "engine 'tag': no choice is possible with batch %g", p->q->train->batch);
 	describe_ops(s, p);
 	describe_devices(s, p);
 	describe_actions(s, p);

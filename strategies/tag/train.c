@@ -43,7 +43,7 @@ enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_recor
 	FILE *f = fopen(path, "a");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write records: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write records: %s", path, strerror(errno));
 	for (uint32_t i = 0; i < n; i++) {
 		struct mq_tag_record r = record[i];
 		const struct mq_tag_view *v = &r.view;
@@ -61,7 +61,7 @@ enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_recor
 	}
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write records: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write records: %s", path, strerror(errno));
 	return MQ_OK;
 }
 
@@ -127,20 +127,19 @@ enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uin
 	*n = 0;
 	*record = NULL;
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the records: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the records: %s", path, strerror(errno));
 	while (status == MQ_OK && fscanf(f, "%20s", word) == 1) {
 		struct mq_tag_record r = { 0 };
 
 		if (strcmp(word, MAGIC) || !read_record(f, arena, &r))
-			status = mq_fail(err, MQ_EINPUT,
-					 "%s: record %u is broken or of another version; make the records again", path,
-					 *n);
+			status = mq_bad(err, "%s: record %u is broken or of another version; make the records again",
+					path, *n);
 		else
 			MQ_PUSH(arena, *record, *n, room, r);
 	}
 	fclose(f);
 	if (status == MQ_OK && !*n)
-		return mq_fail(err, MQ_EINPUT, "%s: holds no records", path);
+		return mq_bad(err, "%s: holds no records", path);
 	return status;
 }
 
@@ -212,7 +211,7 @@ enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_trai
 	uint32_t best_epoch = 0;
 
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "engine 'tag': no records to train on");
+		return mq_bad(err, "engine 'tag': no records to train on");
 	nn_adam_init(&c.adam, how->rate, 0.6);
 	c.order = mq_arena_count(p->arena, n);
 	for (uint32_t i = 0; i < params->n; i++)

@@ -372,12 +372,11 @@ static void plan(struct graph *g, size_t *workspace_B)
 
 static enum mq_status failed(const struct cuda *c, const struct mq_kernel *k, int status, struct mq_err *err)
 {
-	return mq_fail(
-		err, MQ_EINPUT,
-		"cuDNN %zu has no fused attention on this GPU for %.0f heads of %.0f queries, %.0f keys and %.0f "
-		"wide in %s (%s, status %d): MAQUETTE_CUDNN=off runs its products alone",
-		c->kit.cudnnGetVersion(), k->count, k->m, k->n, k->k, mq_dtype_name((enum mq_dtype)k->dtype),
-		status ? c->kit.cudnnGetErrorString((cudnnStatus_t)status) : "no engine takes it", status);
+	return mq_bad(err,
+		      "cuDNN %zu has no fused attention on this GPU for %.0f heads of %.0f queries, %.0f keys and %.0f "
+		      "wide in %s (%s, status %d): MAQUETTE_CUDNN=off runs its products alone",
+		      c->kit.cudnnGetVersion(), k->count, k->m, k->n, k->k, mq_dtype_name((enum mq_dtype)k->dtype),
+		      status ? c->kit.cudnnGetErrorString((cudnnStatus_t)status) : "no engine takes it", status);
 }
 
 enum mq_status cuda_attention_prepare(struct cuda *c, const struct mq_kernel *k, struct cuda_attention **attention,

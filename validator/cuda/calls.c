@@ -46,8 +46,8 @@ enum mq_status cuda_call_check(const struct mq_schedule *s, uint32_t task, struc
 
 	if (t->kind != MQ_TASK_COLLECTIVE || type_of(t, &type))
 		return MQ_OK;
-	return mq_fail(
-		err, MQ_EINPUT,
+	return mq_bad(
+		err,
 		"%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan with gradients in bf16 or "
 		"fp32",
 		mq_coll_name(t->coll), task, mq_coll_adds(t->coll) ? "adds" : "moves", mq_dtype_name(t->dtype));

@@ -159,11 +159,11 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 		TAKE_FIRST(result)
 	}
 	if (d->algorithm < 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "cuDNN has no algorithm within %d MB for a convolution of %u x %u by %u x %u in %s: "
-			       "MAQUETTE_CUDNN=off runs convolutions as GEMMs",
-			       WORKSPACE_MOST_B >> 20, k->image.h, k->image.w, k->image.kh, k->image.kw,
-			       mq_dtype_name(k->dtype));
+		return mq_bad(err,
+			      "cuDNN has no algorithm within %d MB for a convolution of %u x %u by %u x %u in %s: "
+			      "MAQUETTE_CUDNN=off runs convolutions as GEMMs",
+			      WORKSPACE_MOST_B >> 20, k->image.h, k->image.w, k->image.kh, k->image.kw,
+			      mq_dtype_name(k->dtype));
 	DNN(cudnnSetConvolutionMathType(d->conv, math));
 	return MQ_OK;
 }

@@ -58,17 +58,17 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 	struct types t;
 
 	if (is_gemm(k) && !types_of(k->dtype, &t) && !is_fp8(k))
-		return mq_fail(err, MQ_EINPUT,
-			       "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain GEMMs; the "
-			       "schedule asks for %s in %s kernels",
-			       mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
+		return mq_bad(err,
+			      "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain GEMMs; the "
+			      "schedule asks for %s in %s kernels",
+			      mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"executor cuda runs no optimizer on the host's CPU: replay plans without offload_optimizer");
 	if (k->kind == MQ_KERNEL_TIMED)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"the schedule's kernels are known by profiled times only: there is nothing to run on a GPU");
 	return MQ_OK;
 }

@@ -72,8 +72,8 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 							     preference, 1, &result, &found);
 	c->kit.cublasLtMatmulPreferenceDestroy(preference);
 	if (bad || !found)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"cublasLt has no fp8 kernel on this GPU for %.0f x %.0f x %.0f (status %d): it wants compute "
 			"capability 8.9 or above and multiples of 16",
 			k->m, k->n, k->k, bad);

@@ -346,10 +346,10 @@ static bool too_dear(const struct sim *sim, struct mq_err *err)
 	takes_s = sim->s->n_tasks * TASK_S + sharing->n_flows * EVENT_S + flows * FLOW_S;
 	if (!(limit_s > 0) || takes_s <= limit_s)
 		return false;
-	mq_fail(err, MQ_EINPUT,
-		"its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
-		"it, or `simulate` this plan alone",
-		takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
+	mq_bad(err,
+	       "its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
+	       "it, or `simulate` this plan alone",
+	       takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
 	return true;
 }
 

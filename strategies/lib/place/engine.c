@@ -38,9 +38,8 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 	e->linearize = linearize;
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
 	    strcmp(problem->objective, "step-time"))
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time", name,
-			       problem->objective);
+		return mq_bad(err, "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time",
+			      name, problem->objective);
 	if (!asked && own_devices(problem)) /* one sample each */
 		asked = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	/* from few large to many small micro-batches: what fits and what runs best differ */

@@ -325,10 +325,9 @@ static enum mq_status count_states(struct run *r, struct mq_err *err)
 		r->stride[t] = (uint32_t)states;
 		states *= r->place->type[t].count + 1.0;
 		if (states > 1e6)
-			return mq_fail(
-				err, MQ_EINPUT,
-				"device counts make more than 1e6 states for each ideal: use fewer devices (--max "
-				"devices=N)");
+			return mq_bad(
+				err, "device counts make more than 1e6 states for each ideal: use fewer devices (--max "
+				     "devices=N)");
 	}
 	r->n_states = (uint32_t)states;
 	return MQ_OK;

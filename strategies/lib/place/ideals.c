@@ -74,8 +74,8 @@ static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s,
 				continue;
 			bits[v / 64] |= (uint64_t)1 << (v % 64);
 			if (!add_ideal(s, bits))
-				return mq_fail(
-					err, MQ_EINPUT,
+				return mq_bad(
+					err,
 					"the graph's %u units have more than %u ideals, the bound of this method: "
 					"raise it with ideals=N, or use engine dpl",
 					g->n, s->room);
@@ -130,7 +130,7 @@ enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_idea
 	MQ_TRY(grow(g, s, arena, err));
 	for (uint32_t v = 0; v < g->n; v++)
 		if (!mq_ideals_has(s, s->n - 1, v))
-			return mq_fail(err, MQ_EINPUT, "the graph has a cycle through node %u", v);
+			return mq_bad(err, "the graph has a cycle through node %u", v);
 	link_ideals(g, s, arena);
 	return MQ_OK;
 }

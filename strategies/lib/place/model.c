@@ -204,9 +204,8 @@ static enum mq_status from_costs(const struct mq_problem *problem, const struct 
 
 	collect_types(problem, &devices, arena, &types);
 	if (!slowest_transfer(problem, &devices, 0, &none_s) || !slowest_transfer(problem, &devices, 1e6, &much_s))
-		return mq_fail(err, MQ_EINPUT,
-			       "no route joins neighbouring devices of '%s': every device must reach the next",
-			       problem->q->cluster->name);
+		return mq_bad(err, "no route joins neighbouring devices of '%s': every device must reach the next",
+			      problem->q->cluster->name);
 	m.latency_s = none_s;
 	m.per_byte_s = (much_s - none_s) / 1e6;
 	double *time = mq_arena_array(arena, n * types.n, double);

@@ -159,8 +159,8 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 		uint32_t a = g->of_node[src], b = g->of_node[dst];
 
 		if (is_backward(p, src) && !is_backward(p, dst))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"node %u of the backward pass feeds node %u of the forward pass: no pipeline can run "
 				"that",
 				src, dst);
