@@ -100,6 +100,21 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 	return MQ_OK;
 }
 
+enum mq_status mq_csv_load_of(const char *path, const char *columns, struct mq_arena *arena, struct mq_csv *csv,
+			      struct mq_err *err)
+{
+	char *list = mq_arena_strdup(arena, columns), *rest = NULL;
+	uint32_t n = 0;
+
+	MQ_TRY(mq_csv_load(path, arena, csv, err));
+	for (const char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n++)
+		if (mq_csv_column(csv, name) == UINT32_MAX)
+			return mq_bad(err, "%s:1: no column '%s'; it has %s", path, name, columns);
+	if (csv->n_columns != n)
+		return mq_bad(err, "%s:1: %u columns; it has the %u of %s", path, csv->n_columns, n, columns);
+	return csv->n_rows ? MQ_OK : mq_bad(err, "%s: no rows", path);
+}
+
 uint32_t mq_csv_column(const struct mq_csv *csv, const char *name)
 {
 	for (uint32_t i = 0; i < csv->n_columns; i++)

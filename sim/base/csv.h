@@ -23,6 +23,9 @@ struct mq_csv {
  * cells than the header. Everything lives in the arena. */
 MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
 				  struct mq_err *err) MQ_MUST_CHECK;
+/* The same of a table that is shipped: it has these columns ("a,b,c"), no others, and a row. */
+MQ_API enum mq_status mq_csv_load_of(const char *path, const char *columns, struct mq_arena *arena, struct mq_csv *csv,
+				     struct mq_err *err) MQ_MUST_CHECK;
 /* Index of a column, or UINT32_MAX. */
 MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
 /* Cell text; "" where the column is absent (UINT32_MAX), or the row ends before it. */

@@ -74,13 +74,17 @@ enum mq_status mq_template_write(const struct mq_template *t, const char *folder
 			inside = true;
 			shown = good && *value;
 		} else if (!strncmp(c, "{{else}}", 8)) {
+			good = inside;
 			shown = !shown;
 		} else if (!strncmp(c, "{{end}}", 7)) {
+			good = inside;
 			inside = false;
 			shown = true;
 		} else if (shown) {
 			good = put_line(t, c, (size_t)(next - c), file);
 		}
 	}
-	return good && !inside ? MQ_OK : mq_bad(err, "%s:%u: a name without value, or an if without end", path, line);
+	return good && !inside ?
+		       MQ_OK :
+		       mq_bad(err, "%s:%u: a name without value, or a condition without beginning or end", path, line);
 }

@@ -21,7 +21,7 @@ struct mq_template {
 void mq_template_set(struct mq_template *t, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A shipped file, FOLDER/NAME (base/paths.h), with the values to `file`. MQ_EINPUT: there is none, or it has a place
- * that has no value, or a condition that does not end; with file and line. */
+ * that has no value, or a condition without beginning or end; with file and line. */
 enum mq_status mq_template_write(const struct mq_template *t, const char *folder, const char *name, FILE *file,
 				 struct mq_err *err) MQ_MUST_CHECK;
 

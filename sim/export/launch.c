@@ -258,7 +258,8 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	if (k->n > MOST_KEYS)
 		return mq_bad(err, "%s: %u keys; launch settings have at most %d", k->file, k->n, MOST_KEYS);
 	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
-	MQ_TRY(mq_csv_load(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir), k->arena, &k->rows, err));
+	MQ_TRY(mq_csv_load_of(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir),
+			      "program,key,when,flag,value,names,refused", k->arena, &k->rows, err));
 	launch->word = NULL;
 	for (uint32_t i = 0; i < k->rows.n_rows && !program; i++)
 		if (*mq_csv_word(&k->rows, i, "names") && find_key(k, mq_csv_word(&k->rows, i, "key"))) {

@@ -58,18 +58,10 @@ static enum mq_status refuse(const struct table *t, const char *column, const ch
 		      mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), why);
 }
 
-/* Every column that the reader asks for and no other; every row has a source. */
+/* Every row has a source. */
 static enum mq_status open_table(struct table *t, const char *path, const char *columns, struct mq_arena *arena)
 {
-	char *list = mq_arena_strdup(arena, columns), *rest = NULL;
-	uint32_t n = 0;
-
-	MQ_TRY(mq_csv_load(path, arena, &t->csv, t->err));
-	for (const char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n++)
-		if (mq_csv_column(&t->csv, name) == UINT32_MAX)
-			return mq_bad(t->err, "%s:1: no column '%s'; it has %s", path, name, columns);
-	if (t->csv.n_columns != n)
-		return mq_bad(t->err, "%s:1: %u columns; it has the %u of %s", path, t->csv.n_columns, n, columns);
+	MQ_TRY(mq_csv_load_of(path, columns, arena, &t->csv, t->err));
 	for (t->row = 0; t->row < t->csv.n_rows; t->row++)
 		if (!*mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, "source")))
 			return refuse(t, "source", "is empty; say where the row is from");

@@ -100,7 +100,7 @@ static enum mq_status machine_keys(const char *name, struct mq_arena *arena, con
 
 	*keys = NULL;
 	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
-	MQ_TRY(mq_csv_load(mq_arena_printf(arena, "%s/machines.csv", dir), arena, &csv, err));
+	MQ_TRY(mq_csv_load_of(mq_arena_printf(arena, "%s/machines.csv", dir), "machine,keys,source", arena, &csv, err));
 	for (uint32_t r = 0; r < csv.n_rows && !*keys; r++)
 		if (!strcasecmp(mq_csv_word(&csv, r, "machine"), name))
 			*keys = mq_csv_word(&csv, r, "keys");
@@ -120,10 +120,12 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
 		return MQ_OK;
 	if (text[end] == '=') /* the last word is a key: it and what follows say more */
-		while (end > 0 && !isspace((unsigned char)text[end - 1]))
+		while (*name && !isspace((unsigned char)text[end - 1]))
 			name[strlen(name) - 1] = '\0', end--;
 	while (*name && isspace((unsigned char)name[strlen(name) - 1]))
 		name[strlen(name) - 1] = '\0';
+	if (!*name)
+		return MQ_OK;
 	const char *more = text + end, *machine;
 	struct mq_platform_spec spec;
 

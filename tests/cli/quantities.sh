@@ -18,6 +18,7 @@ try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100
 try 2 "no machine 'p9.48xlarge'" platform check '8 x p9.48xlarge'
 try 2 "no such device type; did you mean" platform check 8xH10O
 try 2 "no platform 'x64'" platform check x64
+try 2 "no option '8xgpus'; did you mean 'gpus'" platform check 8xgpus=4
 # each machine of the list is a platform, and of the device that its name means elsewhere
 tail -n +2 "$ROOT/platforms/machines.csv" | cut -d, -f1 | while read -r name; do
 	"$M" platform generate gpu="$name" -o one.xml >/dev/null && type=$(grep -o 'mq_type" value="[^"]*"' one.xml | head -n 1 | cut -d'"' -f3) &&

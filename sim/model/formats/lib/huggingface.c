@@ -438,5 +438,7 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_hf_family *families, 
 		if (!json_is_number(json_object_get(at->object, key)))
 			return NULL;
 	*guessed = true;
-	return mq_hf_family_of(families, at, "llama", guessed);
+	while (families->model_type && strcmp(families->model_type, "llama"))
+		families++;
+	return families->model_type ? families : NULL;
 }

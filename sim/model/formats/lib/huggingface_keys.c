@@ -86,14 +86,14 @@ static enum mq_status read_keys(const char *path, struct mq_arena *arena, const 
 	struct mq_hf_key *list;
 	struct mq_csv csv;
 
-	MQ_TRY(mq_csv_load(path, arena, &csv, err));
+	MQ_TRY(mq_csv_load_of(path, "key,field,read_by,written_by,least,most", arena, &csv, err));
 	*keys = list = mq_arena_array(arena, csv.n_rows + 1, struct mq_hf_key);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		const char *name = mq_csv_word(&csv, i, "field"), *readers = mq_csv_word(&csv, i, "read_by");
 		const struct mq_field *field = find_field(name);
 		struct mq_hf_key *k = &list[i];
 
-		if (!field || !find_dialects(*readers ? readers : "!", &k->reads) ||
+		if (!field || !strchr("nbd", field->type) || !find_dialects(*readers ? readers : "!", &k->reads) ||
 		    !find_dialects(mq_csv_word(&csv, i, "written_by"), &k->writes))
 			return mq_bad(err, "%s:%u: no field '%s', or no dialect of such a name", path, csv.line[i],
 				      name);
@@ -116,7 +116,7 @@ static bool start_from(struct mq_hf_config *c, const char *name, const json_t *v
 	char type = field ? field->type : 0;
 	void *to = (char *)c + (field ? field->offset : 0);
 
-	if (type == 'n' && json_is_integer(value))
+	if (type == 'n' && json_is_integer(value) && json_integer_value(value) == (uint32_t)json_integer_value(value))
 		*(uint32_t *)to = (uint32_t)json_integer_value(value);
 	else if (type == 'd' && json_is_number(value))
 		*(double *)to = json_number_value(value);
@@ -174,6 +174,8 @@ enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family 
 	MQ_TRY(read_keys(mq_arena_printf(arena, "%s/huggingface_keys.csv", dir), arena, &keys, err));
 	path = mq_arena_printf(arena, "%s/huggingface_families.json", dir);
 	MQ_TRY(mq_json_file_load(path, &rows, err));
+	if (!json_array_size(rows))
+		return mq_bad(err, "%s: not a list of families", path);
 	*families = list = mq_arena_array(arena, json_array_size(rows) + 1, struct mq_hf_family);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		list[i].keys = keys;
