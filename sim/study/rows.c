@@ -155,6 +155,9 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 
 	if (status == MQ_ETIME)
 		return status;
+	if (status == MQ_OK && study->epoch_tokens && !(session->model->tokens_per_sample > 0))
+		status = mq_bad(err, "epoch: samples of model '%s' have no tokens; give epoch = SAMPLES",
+				session->model->name);
 	if (status != MQ_OK) {
 		put_nothing(w, study, "refused", err->text);
 		return MQ_OK;

@@ -27,6 +27,8 @@ if fit: assert int(said[1]) == min(int(r["devices"]) for r in fit), words
 P
 study 'epoch = 1e12 tokens' 'epoch.days = .001'
 "$M" whatif s.ini -o p 2>err | grep '^an epoch' || cat err
+printf '%s\n' 'model = alexnet' 'platform.gpu = H100' 'platform.nodes = 1' 'batch = 8' 'engine = data-parallel' 'epoch = 1e9 tokens' >s.ini
+"$M" whatif s.ini -o r >/dev/null 2>err; grep -q '^0,refused,.*alexnet.* have no tokens; give epoch = SAMPLES' r/whatif.csv || { cat err r/whatif.csv; bad=1; }
 study 'epoch.usd = 5'
 try 2 'epoch.days and epoch.usd need epoch' whatif s.ini -o q
 study 'epoch = 3 tokns'
