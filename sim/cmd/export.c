@@ -126,13 +126,11 @@ static enum mq_status write_head(struct mq_session *s, struct mq_export *e, stru
 	const struct mq_plan *list[1] = { e->plan };
 	const char *release = s->q.software->release;
 	struct mq_result r;
-	char *text;
-	size_t size;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 
 	MQ_TRY(mq_session_judge(s, list, 1, &r, err));
 	struct mq_session_trust trust = mq_session_trust(s, e->plan, &r, e->arena);
-	FILE *f = open_memstream(&text, &size);
-	mq_assert(f);
+	FILE *f = mq_words_open(&memory);
 	fprintf(f, "plan: %s\n", mq_plan_describe(e->plan, s->cluster, e->arena));
 	fprintf(f, "%s on %s, batch %.0f, %u tokens per sample; settings of %s\n", s->model->name, s->cluster->name,
 		s->train.batch, s->model->seq, release);
@@ -144,8 +142,7 @@ static enum mq_status write_head(struct mq_session *s, struct mq_export *e, stru
 		fprintf(f, "predicted: %s: %s\n", mq_verdict_name(r.verdict), r.message);
 	mq_trust_print(&trust, f);
 	fclose(f);
-	e->head = mq_arena_strdup(e->arena, text);
-	free(text);
+	e->head = mq_arena_strdup(e->arena, memory.text);
 	return MQ_OK;
 }
 

@@ -294,9 +294,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			struct listing l = { .json = o.json };
 			enum mq_status status = lists[i].list(&l, o.only, &arena, err);
 
-			if (status == MQ_OK)
-				if (l.json)
-					puts(l.any ? "}\n]" : "[]");
+			if (status == MQ_OK && l.json)
+				puts(l.any ? "}\n]" : "[]");
 			mq_arena_fini(&arena);
 			return status;
 		}

@@ -70,14 +70,6 @@ static void say_model(struct sheet *to)
 		    "its ops have measured times of their own: calibrations and software count for nothing");
 }
 
-static bool type_seen(const struct mq_cluster *c, uint32_t i)
-{
-	for (uint32_t k = 0; k < i; k++)
-		if (!strcmp(c->device[k].type, c->device[i].type))
-			return true;
-	return false;
-}
-
 static void say_devices(struct sheet *to)
 {
 	const struct mq_cluster *c = to->s->cluster;
@@ -87,7 +79,7 @@ static void say_devices(struct sheet *to)
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct mq_device_calib *d;
 
-		if (type_seen(c, i) || c->device[i].calib == MQ_NONE)
+		if (!mq_first_of_type(c, i, NULL) || c->device[i].calib == MQ_NONE)
 			continue;
 		d = &to->s->calib->device[c->device[i].calib];
 		say(to, "device", d->described ? ASSUMED : COVERED,
@@ -111,15 +103,6 @@ static const char *class_of(const struct mq_link *l)
 	return l->fabric != MQ_FABRIC_NONE ? mq_fabric_name(l->fabric) : mq_link_class_name(l->class);
 }
 
-/* Of the platform's first GPU; 0: it has none. */
-static double capability_of(const struct mq_session *s)
-{
-	for (uint32_t i = 0; i < s->cluster->n_devices; i++)
-		if (s->cluster->device[i].kind == MQ_GPU && s->cluster->device[i].calib != MQ_NONE)
-			return s->calib->device[s->cluster->device[i].calib].compute_capability;
-	return 0;
-}
-
 static void say_links(struct sheet *to)
 {
 	const struct mq_cluster *c = to->s->cluster;
@@ -128,7 +111,7 @@ static void say_links(struct sheet *to)
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		const char *class = class_of(&c->link[i]);
 		const char *name = !strcmp(class, "nvswitch") ? "nvlink" : class;
-		const struct mq_link_calib *l = mq_calib_link_for(to->s->calib, name, capability_of(to->s));
+		const struct mq_link_calib *l = mq_session_link(to->s, name);
 		bool again = false;
 
 		for (uint32_t k = 0; k < i && !again; k++)

@@ -365,6 +365,24 @@ void mq_session_close(struct mq_session *s)
 	memset(s, 0, sizeof(*s));
 }
 
+bool mq_first_of_type(const struct mq_cluster *c, uint32_t device, const bool *among)
+{
+	for (uint32_t i = 0; i < device; i++)
+		if ((!among || among[i]) && !strcmp(c->device[i].type, c->device[device].type))
+			return false;
+	return true;
+}
+
+const struct mq_link_calib *mq_session_link(const struct mq_session *s, const char *class)
+{
+	double capability = 0;
+
+	for (uint32_t i = 0; i < s->cluster->n_devices && !(capability > 0); i++)
+		if (s->cluster->device[i].kind == MQ_GPU && s->cluster->device[i].calib != MQ_NONE)
+			capability = s->calib->device[s->cluster->device[i].calib].compute_capability;
+	return mq_calib_link_for(s->calib, class, capability);
+}
+
 void mq_session_note(const struct mq_session *s, FILE *file)
 {
 	bool here = !s->own_platform && !access(s->platform_calib, F_OK);

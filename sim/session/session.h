@@ -65,6 +65,10 @@ void mq_session_close(struct mq_session *session);
 #define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
 /* What people are to know of the question: device types without calibration, what was assumed, no index of errors. */
 void mq_session_note(const struct mq_session *session, FILE *file);
+/* Has no device before it its type, of those `among` (NULL: of all)? */
+bool mq_first_of_type(const struct mq_cluster *cluster, uint32_t device, const bool *among);
+/* The calibration of a class of links, for the platform's first GPU; NULL: there is none. */
+const struct mq_link_calib *mq_session_link(const struct mq_session *session, const char *class);
 /* The question as worker processes are asked it; lives as long as the session. */
 struct mq_job;
 const struct mq_job *mq_session_job(const struct mq_session *session);

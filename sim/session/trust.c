@@ -33,16 +33,12 @@ static struct mq_trust_view view_of(const struct mq_session *s, const struct mq_
 		for (uint32_t k = 0; k < plan->config[i].n_devices; k++)
 			used[plan->config[i].device[k]] = true;
 	for (uint32_t i = 0; i < c->n_devices; i++) {
-		bool again = false;
-
 		if (!used[i])
 			continue;
 		uint32_t in = ++of_node[c->device[i].node];
 		view.nodes += in == 1;
 		view.per_node = in > view.per_node ? in : view.per_node;
-		for (uint32_t k = 0; k < i && !again; k++)
-			again = used[k] && !strcmp(c->device[k].type, c->device[i].type);
-		view.kinds += !again;
+		view.kinds += mq_first_of_type(c, i, used);
 		if (!view.device && c->device[i].calib != MQ_NONE)
 			view.device = &s->calib->device[c->device[i].calib];
 	}

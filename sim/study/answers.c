@@ -95,14 +95,6 @@ static enum mq_status ask_batch(const struct asking *a, const struct mq_candidat
 	return MQ_OK;
 }
 
-static bool is_first_of_type(const struct mq_cluster *c, uint32_t device)
-{
-	for (uint32_t i = 0; i < device; i++)
-		if (!strcmp(c->device[i].type, c->device[device].type))
-			return false;
-	return true;
-}
-
 enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
 				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
 				    struct mq_err *err)
@@ -121,7 +113,7 @@ enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct m
 			MQ_TRY(ask_target(&a, best, target));
 		}
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		for (int i = 0; is_first_of_type(cluster, d) && i < 3; i++) {
+		for (int i = 0; mq_first_of_type(cluster, d, NULL) && i < 3; i++) {
 			snprintf(target, sizeof(target), "device.%s.%s", cluster->device[d].type, of_device[i]);
 			MQ_TRY(ask_target(&a, best, target));
 		}

@@ -164,8 +164,6 @@ void mq_page_put_sources(struct mq_page *p, const struct mq_session *s)
 {
 	static const char *const heads[] = { "kind", "calibration", "source", NULL };
 	const struct mq_cluster *c = s->cluster;
-	const uint32_t first = c->device[0].calib;
-	double capability = first == MQ_NONE ? 0 : s->calib->device[first].compute_capability;
 
 	fprintf(p->f,
 		"<h2 id=\"provenance\">Where the numbers come from</h2>\n<p>Software: %s. Every parameter has its unit and "
@@ -188,7 +186,7 @@ void mq_page_put_sources(struct mq_page *p, const struct mq_session *s)
 		for (uint32_t k = 0; k < c->n_links; k++) {
 			const char *class = mq_calib_link_class(&c->link[k]);
 
-			n += class && mq_calib_link_for(s->calib, class, capability) == l;
+			n += class && mq_session_link(s, class) == l;
 		}
 		if (n)
 			put_source(p, mq_arena_printf(&p->arena, "%u links", n), l->name, l->source);

@@ -145,11 +145,8 @@ static void print_prices(const struct mq_session *s, const struct mq_search_outc
 	for (uint32_t i = 0; (cost || energy) && i < c->n_devices; i++) {
 		const struct mq_device *d = &c->device[i];
 		const char *source = d->calib == MQ_NONE ? NULL : s->calib->device[d->calib].price_source;
-		bool first = true;
 
-		for (uint32_t k = 0; k < i && first; k++)
-			first = strcmp(c->device[k].type, d->type);
-		if (!first)
+		if (!mq_first_of_type(c, i, NULL))
 			continue;
 		if (cost && !isnan(d->price_per_h))
 			fprintf(file, "%s: %.4g $/h (%s)\n", d->type, d->price_per_h,
