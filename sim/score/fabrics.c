@@ -144,7 +144,8 @@ enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const stru
 	return read_run(&c, spec);
 }
 
-const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena)
+/* Short name: "A100-SXM4-40GB:1x8:nvswitch". */
+static const char *name_of(const struct mq_fabric_spec *spec, struct mq_arena *arena)
 {
 	const char *node = mq_arena_printf(arena, "%s:%ux%u%s%s", spec->type, spec->nodes, spec->per_node,
 					   spec->inside ? ":" : "", inside_name((int)spec->inside));
@@ -250,7 +251,7 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_cali
 			      .nics = 2 * n,
 			      .hosts = 2 * n + 2 * spec->nodes * spec->rails };
 	w->pairs = w->hosts + spec->nodes;
-	cluster->name = mq_fabric_print(spec, arena);
+	cluster->name = name_of(spec, arena);
 	cluster->n_devices = n;
 	cluster->n_nodes = spec->nodes;
 	cluster->n_links = w->pairs + n * spec->per_node;

@@ -37,8 +37,6 @@ extern const char *const mq_fabric_columns[];
 /* MQ_EINPUT: a GPU, word or shape that is not known (says which). */
 enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
 			      struct mq_fabric_spec *spec, struct mq_err *err) MQ_MUST_CHECK;
-/* Short name: "A100-SXM4-40GB:1x8:nvswitch". */
-const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena);
 /* Its devices and links, bound to the calibration. */
 enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib, struct mq_arena *arena,
 			       struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;

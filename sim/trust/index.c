@@ -28,7 +28,7 @@ static uint32_t number_of(struct mq_trust *t, const void *bytes, size_t size)
 	return number;
 }
 
-uint32_t mq_trust_word(struct mq_trust *t, const char *text)
+static uint32_t word_of(struct mq_trust *t, const char *text)
 {
 	return number_of(t, text, strlen(text));
 }
@@ -75,7 +75,7 @@ void mq_trust_place_of(struct mq_trust *t, const struct mq_trust_point *p, struc
 
 	memcpy(place->x, x, sizeof(x));
 	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
-		place->word[i] = mq_trust_word(t, p->word[i]);
+		place->word[i] = word_of(t, p->word[i]);
 }
 
 void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS])
@@ -195,11 +195,11 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 		return mq_bad(err, "%s:%u: step_s and measured_s are to be above 0", csv->path, csv->line[row]);
 	r.error = fmin(fmax(log(r.measured_s / step_s), -1), 1);
 	r.publisher = mq_csv_text(csv, row, c[SOURCE]);
-	r.source = mq_trust_word(t, r.publisher);
+	r.source = word_of(t, r.publisher);
 	mq_trust_place_of(t, &r.point, &r.place);
 	/* Three numbers: no text, which has no byte of 0, is the same. */
-	const uint32_t group[] = { mq_trust_word(t, r.table), r.place.word[MQ_TRUST_software],
-				   mq_trust_word(t, mq_csv_text(csv, row, c[GROUP])) };
+	const uint32_t group[] = { word_of(t, r.table), r.place.word[MQ_TRUST_software],
+				   word_of(t, mq_csv_text(csv, row, c[GROUP])) };
 	r.group = number_of(t, group, sizeof(group));
 	if (t->n == MAX_ROWS)
 		return mq_bad(err, "%s: more than %d rows", csv->path, MAX_ROWS);
@@ -275,14 +275,11 @@ const char *mq_trust_path(struct mq_arena *arena)
 	return access(path, F_OK) ? NULL : path;
 }
 
-enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq_trust **trust, struct mq_err *err)
+/* The shipped index: all weights, and rows with scores. */
+static enum mq_status load(struct mq_trust *t, const char *path, struct mq_err *err)
 {
 	bool known[MQ_N_TRUST_TERMS] = { false };
-	struct mq_trust *t = mq_trust_new(arena);
 
-	*trust = NULL;
-	if (!path && !(path = mq_trust_path(arena)))
-		return MQ_OK;
 	MQ_TRY(read_table(t, path, false, known, err));
 	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
 		if (!known[i])
@@ -292,26 +289,28 @@ enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq
 		if (!isfinite(t->row[i].score))
 			return mq_bad(err, "%s: row %s has no score: damaged; install again, or run `make accuracy`",
 				      path, t->row[i].id);
-	mq_trust_sort(t);
-	*trust = t;
 	return MQ_OK;
 }
 
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
 			     struct mq_err *err)
 {
-	MQ_TRY(mq_trust_load(NULL, arena, trust, err));
-	if (!*trust)
+	const char *path = mq_trust_path(arena);
+
+	*trust = NULL;
+	if (!path)
 		return own->n ?
 			       mq_bad(err,
 				      "--trust-with %s: there is no index of errors to add it to; install again, or run "
 				      "`make accuracy` for results/accuracy/trust.csv",
 				      own->item[0]) :
 			       MQ_OK;
+	struct mq_trust *t = mq_trust_new(arena);
+	MQ_TRY(load(t, path, err));
 	for (uint32_t i = 0; i < own->n; i++)
-		MQ_TRY(mq_trust_add(*trust, own->item[i], true, err));
-	if (own->n)
-		mq_trust_sort(*trust);
+		MQ_TRY(mq_trust_add(t, own->item[i], true, err));
+	mq_trust_sort(t);
+	*trust = t;
 	return MQ_OK;
 }
 

@@ -137,16 +137,13 @@ struct mq_trust {
 /* Columns of the index in front of and behind those of a point. */
 extern const char mq_trust_columns[], mq_trust_columns_behind[];
 
-/* The shipped index, or that at `path`; *trust is NULL where there is none to be found and path is NULL. MQ_EINPUT: a
- * column, weight or number is missing or out of range; says where. */
-enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq_trust **trust,
-			     struct mq_err *err) MQ_MUST_CHECK;
 /* For people, where there is none. */
 extern const char mq_trust_missing[];
 /* The shipped index, or NULL. */
 const char *mq_trust_path(struct mq_arena *arena);
 struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
-/* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. */
+/* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. MQ_EINPUT: a column, weight
+ * or number is missing or out of range; says where. */
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`; weights
@@ -154,8 +151,6 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err) MQ_MUST_CHECK;
 /* Sorts the rows by score: after the last was added or scores were changed. */
 void mq_trust_sort(struct mq_trust *trust);
-/* Number of a word, the same for the same text. */
-uint32_t mq_trust_word(struct mq_trust *trust, const char *text);
 void mq_trust_place_of(struct mq_trust *trust, const struct mq_trust_point *point, struct mq_trust_place *place);
 void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS]);
 /* The publisher of a row: the first word of the organisation in its source ("github NVIDIA-NeMo/NeMo@..." is NVIDIA). */

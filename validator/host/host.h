@@ -96,8 +96,6 @@ struct host_rank {
 	struct mq_arena *arena;
 };
 
-double host_now(const struct host_rank *rank); /* on rank 0's clock */
-
 enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule, struct host_script *script,
 				 struct mq_err *err);
 /* Runs the script; fills the rank's own tasks of `sample` in seconds after `start_s`. */

@@ -77,11 +77,6 @@ struct run {
 	struct mq_err *err;
 };
 
-double host_now(const struct host_rank *rank)
-{
-	return rank->ranks->now(rank->ranks->state);
-}
-
 static double switches_now(void)
 {
 	struct rusage usage;
@@ -90,9 +85,12 @@ static double switches_now(void)
 	return (double)usage.ru_nivcsw;
 }
 
+/* On rank 0's clock. */
 static double since_start(const struct run *run)
 {
-	return host_now(run->rank) - run->start_s;
+	const struct mq_ranks *ranks = run->rank->ranks;
+
+	return ranks->now(ranks->state) - run->start_s;
 }
 
 static void begin(struct run *run, uint32_t task)

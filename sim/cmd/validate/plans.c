@@ -124,18 +124,18 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 	return MQ_OK;
 }
 
-double mq_validation_run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
-			      const struct mq_calib *calib)
+/* A mq_interval_request's run; context: a scratch arena. */
+static double run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+		       const struct mq_calib *calib)
 {
 	struct mq_arena *arena = context;
 	struct mq_arena_mark mark = mq_arena_mark(arena);
 	struct mq_timeline timeline;
 	struct mq_err ignored;
 	enum mq_status status = mq_validation_predict(schedule, cluster, calib, arena, &timeline, &ignored);
-	double step_s = timeline.step_time_s;
 
 	mq_arena_rewind(arena, mark);
-	return status == MQ_OK ? step_s : (double)NAN;
+	return status == MQ_OK ? timeline.step_time_s : (double)NAN;
 }
 
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed, struct mq_err *err)
@@ -150,7 +150,7 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 						       .uncertainty = &uncertainty,
 						       .n_draws = n_draws,
 						       .seed = seed,
-						       .run = mq_validation_run_draw,
+						       .run = run_draw,
 						       .context = &scratch };
 
 		MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena,
@@ -196,7 +196,7 @@ static enum mq_status spread_of(const struct mq_session *session, const struct m
 					       .uncertainty = uncertainty,
 					       .n_draws = MQ_INTERVAL_DRAWS,
 					       .seed = session->asked->seed,
-					       .run = mq_validation_run_draw,
+					       .run = run_draw,
 					       .context = &scratch };
 
 	MQ_TRY(mq_lower(&lower, arena, &lowered, err));

@@ -61,10 +61,6 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 /* Once plans were predicted and samples read: the machine's drift, into the intervals. */
 void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t seed);
 
-/* A mq_interval_request's run; context: a scratch arena. */
-double mq_validation_run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
-			      const struct mq_calib *calib);
-
 /* `simulate --intervals`: prints and (`dir` not NULL) writes DIR/intervals.csv for plans whose step time is known;
  * the first is compared with the others. */
 enum { MQ_INTERVAL_DRAWS = 100 };
