@@ -17,9 +17,9 @@ struct terms {
 	uint32_t n;
 };
 
-static bool is_op(struct mq_json_in *in, int op, const char *where, uint32_t n)
+static bool is_op(struct mq_json_in *in, json_int_t op, const char *where, uint32_t n)
 {
-	if (in->status == MQ_OK && (op < 0 || (uint32_t)op >= n))
+	if (in->status == MQ_OK && (op < 0 || op >= n))
 		mq_json_in_fail(in, where, "names an op that is not there");
 	return in->status == MQ_OK;
 }
@@ -35,9 +35,9 @@ static void read_costs(struct mq_json_in *in, json_t *object, const char *where,
 	json_array_foreach(gradients, g, gradient)
 	{
 		double size;
-		int op;
+		json_int_t op;
 
-		if (!mq_json_in_read(in, gradient, where, "[iF]", &op, &size) || !is_op(in, op, where, t->n))
+		if (!mq_json_in_read(in, gradient, where, "[IF]", &op, &size) || !is_op(in, op, where, t->n))
 			return;
 		cost[op] -= 2 * (t->replicas - 1) / t->replicas * size / t->bandwidth;
 	}
@@ -47,10 +47,10 @@ static void read_edges(struct mq_json_in *in, json_t *edges, const char *where, 
 		       struct mq_sfb_edge *edge)
 {
 	for (size_t e = 0; e < json_array_size(edges); e++) {
-		int src, dst;
+		json_int_t src, dst;
 		double size;
 
-		if (!mq_json_in_read(in, json_array_get(edges, e), where, "[iiF]", &src, &dst, &size) ||
+		if (!mq_json_in_read(in, json_array_get(edges, e), where, "[IIF]", &src, &dst, &size) ||
 		    !is_op(in, src, where, t->n) || !is_op(in, dst, where, t->n))
 			return;
 		edge[e] = (struct mq_sfb_edge){ (uint32_t)src, (uint32_t)dst,
@@ -65,7 +65,7 @@ static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, str
 {
 	struct terms t;
 	char where[64];
-	int id, n;
+	json_int_t id, n;
 
 	snprintf(where, sizeof(where), "cases[%u]", index);
 	json_t *fixed = mq_json_in_array(in, object, where, "not_duplicable"), *op;
@@ -73,10 +73,11 @@ static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, str
 	json_t *time = mq_json_in_array(in, object, where, "time_us");
 	size_t i;
 
-	if (!mq_json_in_read(in, object, where, "{s:i, s:i, s:F, s:F, s:F}", "id", &id, "n", &n, "replicas",
+	if (!mq_json_in_read(in, object, where, "{s:I, s:I, s:F, s:F, s:F}", "id", &id, "n", &n, "replicas",
 			     &t.replicas, "bandwidth", &t.bandwidth, "alpha", &t.alpha))
 		return;
-	if (!(t.replicas >= 1 && t.bandwidth > 0) || id < 0 || n < 0 || json_array_size(time) != (size_t)n) {
+	if (!(t.replicas >= 1 && t.bandwidth > 0) || id < 0 || id >= MQ_NONE || n < 0 ||
+	    json_array_size(time) != (size_t)n) {
 		mq_json_in_fail(in, where, "needs replicas >= 1, bandwidth > 0 and 'n' times in time_us");
 		return;
 	}
@@ -89,9 +90,9 @@ static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, str
 	read_edges(in, edges, where, &t, edge);
 	json_array_foreach(fixed, i, op)
 	{
-		int number;
+		json_int_t number;
 
-		if (mq_json_in_read(in, op, where, "i", &number) && is_op(in, number, where, t.n))
+		if (mq_json_in_read(in, op, where, "I", &number) && is_op(in, number, where, t.n))
 			forbidden[number] = true;
 	}
 	cases->id[index] = (uint32_t)id;

@@ -71,7 +71,7 @@ struct loader {
 	struct mq_arena *arena;
 	struct mq_pase_tables *tables;
 	uint32_t *n_choices;
-	int *id;
+	json_int_t *id;
 	const double **cost;
 	struct mq_elim_pair *pair;
 };
@@ -82,7 +82,7 @@ static void read_vertices(struct loader *l, json_t *vertices)
 
 	p->n_vars = (uint32_t)json_array_size(vertices);
 	l->n_choices = mq_arena_array(l->arena, p->n_vars, uint32_t);
-	l->id = mq_arena_array(l->arena, p->n_vars, int);
+	l->id = mq_arena_array(l->arena, p->n_vars, json_int_t);
 	l->cost = mq_arena_array(l->arena, p->n_vars, const double *);
 	l->tables->data_parallel = mq_arena_array(l->arena, p->n_vars, uint32_t);
 	for (uint32_t v = 0; v < p->n_vars && l->in->status == MQ_OK; v++) {
@@ -91,7 +91,7 @@ static void read_vertices(struct loader *l, json_t *vertices)
 		char where[64];
 
 		snprintf(where, sizeof(where), "vertices[%u]", v);
-		mq_json_in_read(l->in, vertex, where, "{s:i}", "id", &l->id[v]);
+		mq_json_in_read(l->in, vertex, where, "{s:I}", "id", &l->id[v]);
 		for (uint32_t w = 0; w < v && l->in->status == MQ_OK; w++)
 			if (l->id[w] == l->id[v])
 				mq_json_in_fail(l->in, where, "its id is taken by an earlier vertex");
@@ -111,7 +111,7 @@ static void read_vertices(struct loader *l, json_t *vertices)
 	p->cost = l->cost;
 }
 
-static uint32_t find_vertex(struct loader *l, int id, const char *where)
+static uint32_t find_vertex(struct loader *l, json_int_t id, const char *where)
 {
 	for (uint32_t v = 0; v < l->tables->problem.n_vars; v++)
 		if (l->id[v] == id)
@@ -132,9 +132,9 @@ static void read_edges(struct loader *l, json_t *edges)
 
 		snprintf(where, sizeof(where), "edges[%u]", i);
 		json_t *rows = mq_json_in_array(l->in, edge, where, "cost");
-		int src, dst;
+		json_int_t src, dst;
 
-		if (!mq_json_in_read(l->in, edge, where, "{s:i, s:i}", "src", &src, "dst", &dst))
+		if (!mq_json_in_read(l->in, edge, where, "{s:I, s:I}", "src", &src, "dst", &dst))
 			return;
 		uint32_t a = find_vertex(l, src, where), b = find_vertex(l, dst, where);
 

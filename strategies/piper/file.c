@@ -18,7 +18,7 @@ struct loader {
 	struct mq_json_in *in;
 	struct mq_arena *arena;
 	struct mq_piper *p;
-	int *id;
+	json_int_t *id;
 };
 
 /* Tensor degrees of all nodes, rising. */
@@ -52,7 +52,7 @@ static void collect_degrees(struct loader *l, json_t *nodes)
 	}
 }
 
-static uint32_t find_node(struct loader *l, int id, const char *where)
+static uint32_t find_node(struct loader *l, json_int_t id, const char *where)
 {
 	for (uint32_t v = 0; v < l->p->n_nodes; v++)
 		if (l->id[v] == id)
@@ -70,10 +70,10 @@ static void read_edges(struct loader *l, json_t *edges)
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		struct mq_piper_edge *edge = &p->edge[e];
 		char where[64];
-		int src, dst;
+		json_int_t src, dst;
 
 		snprintf(where, sizeof(where), "edges[%u]", e);
-		if (!mq_json_in_read(l->in, json_array_get(edges, e), where, "{s:i, s:i, s:F}", "sourceId", &src,
+		if (!mq_json_in_read(l->in, json_array_get(edges, e), where, "{s:I, s:I, s:F}", "sourceId", &src,
 				     "destId", &dst, "communicationCost", &edge->bytes))
 			return;
 		edge->src = find_node(l, src, where);
@@ -94,7 +94,7 @@ static double *read_sync(struct loader *l, json_t *config, uint32_t v, const cha
 		bool incoming = edge->dst == v;
 		char key[32];
 
-		snprintf(key, sizeof(key), "%d", l->id[incoming ? edge->src : edge->dst]);
+		snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT, l->id[incoming ? edge->src : edge->dst]);
 		if (!mq_json_in_read(l->in, config, where, "{s:{s:F}}", incoming ? "syncTimeFw" : "syncTimeBw", key,
 				     &sync[i]))
 			break;
@@ -150,13 +150,14 @@ static void read_all(struct loader *l)
 	struct mq_piper *p = l->p;
 	json_t *nodes = mq_json_in_array(in, in->root, "the top level", "nodes");
 	json_t *edges = mq_json_in_array(in, in->root, "the top level", "edges");
-	int devices, micro_batches;
+	json_int_t devices, micro_batches;
 
-	if (!mq_json_in_read(in, in->root, "the top level", "{s:i, s:F, s:F, s:i}", "maxDevices", &devices,
+	if (!mq_json_in_read(in, in->root, "the top level", "{s:I, s:F, s:F, s:I}", "maxDevices", &devices,
 			     "maxMemoryPerDevice", &p->memory, "bandwidth", &p->bandwidth, "mbsInBatch",
 			     &micro_batches))
 		return;
-	if (devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || micro_batches < 1 || json_array_size(nodes) == 0) {
+	if (devices < 1 || devices >= MQ_NONE || p->memory <= 0 || p->bandwidth <= 0 || micro_batches < 1 ||
+	    micro_batches >= MQ_NONE || json_array_size(nodes) == 0) {
 		mq_json_in_fail(in, "the top level",
 				"needs nodes, and devices, memory, bandwidth and micro-batches above 0");
 		return;
@@ -165,9 +166,9 @@ static void read_all(struct loader *l)
 	p->micro_batches = (uint32_t)micro_batches;
 	p->n_nodes = (uint32_t)json_array_size(nodes);
 	p->node = mq_arena_array(l->arena, p->n_nodes, struct mq_piper_node);
-	l->id = mq_arena_array(l->arena, p->n_nodes, int);
+	l->id = mq_arena_array(l->arena, p->n_nodes, json_int_t);
 	for (uint32_t v = 0; v < p->n_nodes; v++)
-		mq_json_in_read(in, json_array_get(nodes, v), "nodes", "{s:i}", "id", &l->id[v]);
+		mq_json_in_read(in, json_array_get(nodes, v), "nodes", "{s:I}", "id", &l->id[v]);
 	collect_degrees(l, nodes);
 	if (in->status == MQ_OK)
 		read_edges(l, edges);

@@ -257,6 +257,9 @@ static void bad_tables_are_refused(void **state)
 	       "\"edges\": [{\"src\": 0, \"dst\": 3, \"cost\": []}]}",
 	       "names a vertex");
 	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": [1]}], "
+	       "\"edges\": [{\"src\": 0, \"dst\": 4294967296, \"cost\": []}]}",
+	       "names a vertex");
+	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": [1]}], "
 	       "\"edges\": [{\"src\": 0, \"dst\": 0, \"cost\": [[1]]}]}",
 	       "itself");
 	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": [\"x\"]}], \"edges\": "
