@@ -246,11 +246,12 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
 	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
 	bool infer = s->cost.problem->q->train->infer;
-	uint32_t divisor[256], n = shapes_divisors((uint32_t)s->cost.problem->q->train->batch, divisor, 256), most = 1;
+	double batch = s->cost.problem->q->train->batch;
+	uint32_t divisor[256], n = shapes_divisors((uint32_t)batch, divisor, 256), most = 1;
 
 	for (uint32_t i = 0; i < item->n_parts; i++)
 		most = item->part[i].dp > most ? item->part[i].dp : most;
-	for (uint32_t k = 0; k < n && divisor[n - 1 - k] >= most && divisor[k] <= 4096; k++)
+	for (uint32_t k = 0; k < n && divisor[k] <= fmin(batch / most, 4096); k++)
 		for (uint32_t i = 0; i < 2 * n_syncs * MQ_N_RECOMPUTES; i++) {
 			struct shape_point p = { .micro_batches = divisor[k],
 						 .pipeline = pipes[i % 2],
