@@ -219,11 +219,11 @@ static void make_templates(struct mq_folding *f, const bool *active)
 /* The schedule of the templates; no view follows one that has none. */
 static void string(struct mq_folding *f, const struct mq_fold *fold, struct mq_view *view)
 {
-	const char *otherwise =
-		*f->why ? mq_arena_printf(f->arena, ", and identical ranks cannot be folded: %s", f->why) :
-		f->fold ? "" :
-			  MQ_LOW_FOLD;
+	const char *otherwise = f->fold ? "; use fewer micro-batches" : MQ_LOW_FOLD;
 
+	if (*f->why)
+		otherwise = mq_arena_printf(
+			f->arena, ", and identical ranks cannot be folded (%s); use fewer micro-batches", f->why);
 	struct mq_schedule *schedule = mq_low_string(f->low, otherwise);
 
 	*view = (struct mq_view){ .schedule = schedule, .fold = fold };
