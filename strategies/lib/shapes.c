@@ -389,7 +389,7 @@ static double *shares(const struct shape_set *set, const struct shape_point *p, 
 
 	for (uint32_t d = 0; d < p->dp; d++)
 		for (uint32_t s = 0; s < p->pp; s++)
-			share[d] += group_speed(set, p, s, d);
+			share[d] += set->mixed ? group_speed(set, p, s, d) : 1;
 	return share;
 }
 

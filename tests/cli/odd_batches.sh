@@ -4,6 +4,7 @@ column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; 
 # 64 samples on 7 equal devices: each micro-batch is divided unevenly, and the plan runs.
 try 0 'dp 7 tp 1 pp 1.*uneven batch' search -m $tiny -p gpu=RTX-3090,gpus=7 --batch 64 --fix dp=7 -e hybrid --evals 4 -j 1 -o seven
 [ "$(column seven/candidates.csv verdict | sort -u)" = ok ] || echo "not all plans on seven devices run"
+grep -q '"shares": \[1, 1, 1, 1, 1, 1, 1\]' seven/plan-1.json || echo "equal devices have unlike shares"
 # 4 of 5: a batch of 12 has a division over four devices and over three.
 try 0 'dp 4 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=5 --batch 12 --fix dp=4 --fix tp=1 --fix pp=1 -e exhaustive -j 1 -o four
 [ "$(column four/candidates.csv devices | sort -u)" = 4 ] || echo "not four of five devices"
@@ -13,4 +14,6 @@ try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6
 # What a simulation costs is known before it is run, and what is too dear is refused with the way out.
 try 1 'refused: its simulation takes about .* s \(.* flows of .* ranks\), --simulation-time allows 1e-09; raise it' \
 	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 --simulation-time 1e-9 -o dear
+try 1 '16000003 tasks are too many to simulate one by one; use fewer micro-batches' \
+	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 16000000 --fix mbs=1 --fix sync=zero1 -e data-parallel -j 1 -o many
 finish
