@@ -4,14 +4,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { MIN_BLOCK = 64 * 1024 };
+enum { MIN_BLOCK = 64 * 1024, LARGE_BLOCK = 16 << 20 };
 
 struct mq_arena_block {
 	struct mq_arena_block *older;
 	size_t size;
 	_Alignas(16) unsigned char data[];
 };
+
+/* Where the kernel has them; runs of millions of tasks spend a third of their time in faults on small ones. */
+static void use_large_pages(void *block, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)block + page - 1) & ~(page - 1);
+
+	if (size >= LARGE_BLOCK)
+		madvise((void *)from, size - page, MADV_HUGEPAGE);
+}
 
 static void grow(struct mq_arena *arena, size_t need)
 {
@@ -28,6 +39,7 @@ static void grow(struct mq_arena *arena, size_t need)
 		fprintf(stderr, "maquette: out of memory: %zu bytes asked for\n", size);
 		exit(MQ_EBUG);
 	}
+	use_large_pages(block, size);
 	block->older = arena->block;
 	block->size = size;
 	arena->block = block;
