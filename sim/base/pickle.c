@@ -390,36 +390,6 @@ uint32_t mq_pickle_items(const struct mq_pickle *list)
 
 /* ---- writing ------------------------------------------------------------------------------------------ */
 
-void mq_pickle_begin(FILE *f)
-{
-	fputs("\x80\x02", f);
-}
-
-void mq_pickle_end(FILE *f)
-{
-	fputc('.', f);
-}
-
-void mq_pickle_open_dict(FILE *f)
-{
-	fputs("}(", f);
-}
-
-void mq_pickle_close_dict(FILE *f)
-{
-	fputc('u', f);
-}
-
-void mq_pickle_open_list(FILE *f)
-{
-	fputs("](", f);
-}
-
-void mq_pickle_close_list(FILE *f)
-{
-	fputc('e', f);
-}
-
 static void put_little(FILE *f, uint64_t value, uint32_t n)
 {
 	for (; n > 0; n--, value >>= 8)

@@ -46,13 +46,13 @@ const char *mq_pickle_text(const struct mq_pickle *dict, const char *key, const 
 uint32_t mq_pickle_items(const struct mq_pickle *list);
 
 /* Writing, in protocol 2: a value after the other; dicts and lists are opened, filled (a key before each value of a
- * dict), and closed. */
-void mq_pickle_begin(FILE *file);
-void mq_pickle_end(FILE *file);
-void mq_pickle_open_dict(FILE *file);
-void mq_pickle_close_dict(FILE *file);
-void mq_pickle_open_list(FILE *file);
-void mq_pickle_close_list(FILE *file);
+ * dict), and closed, by texts for fputs. */
+#define MQ_PICKLE_BEGIN      "\x80\x02"
+#define MQ_PICKLE_END        "."
+#define MQ_PICKLE_DICT_OPEN  "}("
+#define MQ_PICKLE_DICT_CLOSE "u"
+#define MQ_PICKLE_LIST_OPEN  "]("
+#define MQ_PICKLE_LIST_CLOSE "e"
 void mq_pickle_put_u64(FILE *file, uint64_t value);
 void mq_pickle_put_bool(FILE *file, bool value);
 void mq_pickle_put_text(FILE *file, const char *text);

@@ -192,12 +192,7 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 
 /* ---- simulation: links, timeline ---------------------------------------------------------------- */
 
-static int by_use(const void *a, const void *b)
-{
-	const double *x = a, *y = b; /* utilisation, row */
-
-	return MQ_ORDER(y[0], x[0]) ?: (x[1] > y[1]) - (x[1] < y[1]);
-}
+MQ_COMPARE(by_use, double, MQ_ORDER(b[0], a[0]) ?: MQ_ORDER(a[1], b[1])) /* utilisation, row */
 
 /* "n0nic0_UP x16": the first of so many that are alike; the blank does not divide words. */
 static const char *like_it(struct plotting *p, const char *name, uint32_t n)

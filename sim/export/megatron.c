@@ -3,12 +3,14 @@
  * The order of ranks is Megatron's tp-cp-ep-dp-pp. Uneven layers become --pipeline-model-parallel-layout
  * ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between stages, chunks of the interleaved schedule in
  * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Data, tokenizer and learning
- * rate are DATA_ARGS, which as written measure the step on mock data. SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+ * rate are DATA_ARGS, which as written measure the step on mock data. The script is platforms/launch/megatron.sh.in.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
 
-#include "export/export.h"
 #include "base/shell.h"
+#include "base/template.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */
@@ -22,66 +24,19 @@ static bool is_even(const struct mq_shape *s, uint32_t n)
 	return true;
 }
 
-static void put_layout(const struct mq_export *e, uint32_t n, FILE *f)
+/* "Et*3|t*4|t*3L", see above. */
+static const char *layout_of(const struct mq_export *e, uint32_t n)
 {
-	const struct mq_shape *s = &e->shape;
+	const char *text = "E";
 
-	fputs(" \\\n  --pipeline-model-parallel-layout \"E", f);
 	for (uint32_t i = 0; i < n; i++) {
-		fputs(i ? "|" : "", f);
-		if (s->stage_layers[i])
-			fprintf(f, "t*%u", s->stage_layers[i]);
+		text = mq_arena_printf(e->arena, "%s%s", text, i ? "|" : "");
+		if (e->shape.stage_layers[i])
+			text = mq_arena_printf(e->arena, "%st*%u", text, e->shape.stage_layers[i]);
 	}
 	for (uint32_t i = 0; i < e->model->stack->mtp; i++)
-		fputs("m", f);
-	fputs("L\"", f);
-}
-
-static void put_types(const struct mq_export *e, FILE *f)
-{
-	const struct mq_train *t = e->train;
-	bool half = t->dtype == MQ_FP16 || t->dtype == MQ_BF16;
-
-	if (t->optimizer != MQ_OPTIMIZER_ADAM)
-		fprintf(f, " \\\n  --optimizer sgd --sgd-momentum %s",
-			t->optimizer == MQ_OPTIMIZER_SGD ? "0.0" : "0.9");
-	if (half)
-		fprintf(f, " \\\n  --%s", mq_dtype_name(t->dtype));
-	if (half && t->grad_dtype == MQ_FP32)
-		fputs(" \\\n  --accumulate-allreduce-grads-in-fp32", f);
-	else if (t->grad_dtype == MQ_BF16)
-		fputs(" \\\n  --grad-reduce-in-bf16", f);
-	if (mq_train_gemm_dtype(t) == MQ_FP8)
-		fprintf(f, " \\\n  --fp8-format hybrid --fp8-recipe %s",
-			t->gemm_dtype == MQ_GEMM_MXFP8 ? "mxfp8" : "tensorwise");
-	else if (mq_train_gemm_dtype(t) == MQ_FP4)
-		fputs(" \\\n  --fp4-format e2m1 --fp4-recipe nvfp4", f);
-}
-
-static void put_capacity(const struct mq_export *e, FILE *f)
-{
-	const struct mq_expert_load *l = &e->train->experts;
-
-	if (!(l->capacity > 0) || !e->model->experts)
-		return;
-	fprintf(f, " \\\n  --moe-expert-capacity-factor %.9g%s", l->capacity,
-		l->pad ? " --moe-pad-expert-input-to-capacity" : "");
-}
-
-static void put_overlap(const struct mq_export *e, FILE *f)
-{
-	const struct mq_plan *p = &e->resolved;
-
-	if (p->overlap_grads)
-		fputs(" \\\n  --overlap-grad-reduce", f);
-	if (p->overlap_param_gather && e->shape.sync == MQ_SYNC_ZERO1)
-		fputs(" \\\n  --overlap-param-gather", f);
-	if (p->overlap_tp && e->shape.tp > 1)
-		fputs(" \\\n  --tp-comm-overlap", f);
-	if (p->overlap_experts && e->shape.ep > 1)
-		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
-	if (p->bucket_B > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B))
-		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
+		text = mq_arena_printf(e->arena, "%sm", text);
+	return mq_arena_printf(e->arena, "%sL", text);
 }
 
 const char *const mq_megatron_sharding[MQ_N_SYNCS] = {
@@ -91,82 +46,107 @@ const char *const mq_megatron_sharding[MQ_N_SYNCS] = {
 	[MQ_SYNC_ZERO3] = "optim_grads_params",
 };
 
-/* arguments.py asks for that format of checkpoints, and for the distributed optimizer. */
-static void put_fsdp(const struct mq_shape *s, FILE *f)
-{
-	fprintf(f,
-		" \\\n  --use-megatron-fsdp --use-distributed-optimizer --ckpt-format fsdp_dtensor"
-		" \\\n  --data-parallel-sharding-strategy %s",
-		mq_megatron_sharding[s->sync]);
-	if (s->sync >= MQ_SYNC_ZERO2)
-		fputs(" --no-gradient-accumulation-fusion", f);
-}
-
-static void put_switches(const struct mq_export *e, FILE *f)
-{
-	const struct mq_shape *s = &e->shape;
-	uint32_t same = s->dp * s->cp;
-
-	if (s->sequence_parallel && s->tp > 1)
-		fputs(" \\\n  --sequence-parallel", f);
-	if (e->fsdp)
-		put_fsdp(s, f);
-	else if (s->sync == MQ_SYNC_ZERO1 || e->resolved.offload_optimizer)
-		fputs(" \\\n  --use-distributed-optimizer", f);
-	if (e->resolved.zero_group && e->resolved.zero_group < same)
-		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->resolved.zero_group);
-	if (e->resolved.offload_optimizer)
-		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
-	if (e->resolved.offload_layers)
-		fprintf(f, " \\\n  --cpu-offloading-num-layers %u", e->resolved.offload_layers);
-	put_overlap(e, f);
-}
-
-static void put_recompute(const struct mq_export *e, FILE *f)
-{
-	const char *text, *unknown;
-	uint32_t layers;
-
-	if (e->shape.recompute == MQ_RECOMPUTE_FULL) {
-		text = mq_export_recompute(e, &layers);
-		fprintf(f, " \\\n  --recompute-granularity full --recompute-method %s --recompute-num-layers %u", text,
-			layers);
-	}
-	if (e->shape.recompute != MQ_RECOMPUTE_SELECTIVE)
-		return;
-	fputs(" \\\n  --recompute-granularity selective", f);
-	if (e->software->selective == MQ_SELECTIVE_NAMED)
-		fprintf(f, " --recompute-modules %s", mq_export_modules(e, &unknown));
-}
-
-static void put_launch(const struct mq_export *e, FILE *f)
+static void set_launch(struct mq_template *v, const struct mq_export *e)
 {
 	struct mq_export_node *node;
 	uint32_t n = mq_export_nodes(e, &node);
 	bool equal = true;
 
-	fprintf(f,
-		"#!/bin/bash\n%s"
-		"# Put your data, tokenizer and learning rate here; mock data measures the step at once.\n"
-		"DATA_ARGS=(--mock-data --tokenizer-type NullTokenizer --train-iters 20 --eval-iters 0 --lr 1e-5 --min-lr 1e-6\n"
-		"  --log-interval 1 --log-throughput)\n",
-		mq_export_head_lines(e, "# "));
-	if (n > 1)
-		fprintf(f, "# On each of %u machines; under Slurm: srun -N %u --ntasks-per-node=1 bash THIS_FILE\n", n,
-			n);
 	for (uint32_t i = 1; i < n; i++)
 		equal = equal && node[i].n == node[0].n;
-	fprintf(f, "%s%storchrun --nnodes %u --nproc-per-node ",
-		e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e), n);
-	if (equal)
-		fprintf(f, "%u", node[0].n);
-	else
-		fputs("$PROCESSES", f); /* of this machine, as the lines above have them */
-	if (n > 1)
-		fputs(" --node-rank ${NODE_RANK:-${SLURM_NODEID:-0}} --master-addr ${MASTER_ADDR:-HOST_OF_RANK_0} "
-		      "--master-port 29500 \\\n ",
-		      f);
-	fprintf(f, " %s", mq_megatron_program(e->model->stack));
+	mq_template_set(v, "head", "%s", mq_export_head_lines(e, "# "));
+	mq_template_set(v, "several", "%s", n > 1 ? "yes" : "");
+	mq_template_set(v, "nodes", "%u", n);
+	/* else of this machine, as the lines of the head have them */
+	mq_template_set(v, "each", equal ? "%u" : "$PROCESSES", node[0].n);
+	mq_template_set(v, "environment", "%s%s",
+			e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e));
+	mq_template_set(v, "program", "%s", mq_megatron_program(e->model->stack));
+}
+
+static void set_degrees(struct mq_template *v, const struct mq_export *e)
+{
+	const struct mq_shape *s = &e->shape;
+	uint32_t n = s->pp * s->virtual;
+	bool even = is_even(s, n);
+
+	mq_template_set(v, "tp", "%u", s->tp);
+	mq_template_set(v, "pp", "%u", s->pp);
+	mq_template_set(v, "cp", s->cp > 1 ? "%u" : "", s->cp);
+	mq_template_set(v, "exchange",
+			s->ulysses <= 1     ? "" :
+			s->ulysses == s->cp ? " --cp-comm-type a2a" :
+					      " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %u %u",
+			s->ulysses, s->cp / mq_or_1(s->ulysses));
+	mq_template_set(v, "ep", s->ep > 1 ? "%u" : "", s->ep);
+	mq_template_set(v, "etp", s->etp && s->etp != s->tp ? " --expert-tensor-parallel-size %u" : "", s->etp);
+	mq_template_set(v, "replica_major", e->replica_major ? "yes" : "");
+	mq_template_set(v, "layout", "%s", even ? "" : layout_of(e, n));
+	mq_template_set(v, "virtual", even && s->virtual > 1 ? "%u" : "", s->virtual);
+	mq_template_set(v, "micro_batch", "%u", e->micro_batch);
+	mq_template_set(v, "batch", "%.0f", e->train->batch);
+}
+
+/* arguments.py asks for that format of checkpoints under FSDP, and for the distributed optimizer. */
+static void set_switches(struct mq_template *v, const struct mq_export *e)
+{
+	const struct mq_shape *s = &e->shape;
+	const struct mq_plan *p = &e->resolved;
+	uint32_t same = s->dp * s->cp;
+	bool bucket = p->bucket_B > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B);
+	bool zero1 = s->sync == MQ_SYNC_ZERO1;
+
+	mq_template_set(v, "sequence_parallel", s->sequence_parallel && s->tp > 1 ? "yes" : "");
+	mq_template_set(v, "fsdp", "%s", e->fsdp ? mq_megatron_sharding[s->sync] : "");
+	mq_template_set(v, "unfused", s->sync >= MQ_SYNC_ZERO2 ? " --no-gradient-accumulation-fusion" : "");
+	mq_template_set(v, "distributed_optimizer", !e->fsdp && (zero1 || p->offload_optimizer) ? "yes" : "");
+	mq_template_set(v, "instances", p->zero_group && p->zero_group < same ? "%u" : "",
+			same / mq_or_1(p->zero_group));
+	mq_template_set(v, "offload_optimizer", p->offload_optimizer ? "yes" : "");
+	mq_template_set(v, "offload_layers", p->offload_layers ? "%u" : "", p->offload_layers);
+	mq_template_set(v, "overlap_grads", p->overlap_grads ? "yes" : "");
+	mq_template_set(v, "overlap_param_gather", p->overlap_param_gather && zero1 ? "yes" : "");
+	mq_template_set(v, "overlap_tp", p->overlap_tp && s->tp > 1 ? "yes" : "");
+	mq_template_set(v, "overlap_experts", p->overlap_experts && s->ep > 1 ? "yes" : "");
+	mq_template_set(v, "bucket", bucket ? "%.0f" : "", p->bucket_B / GRAD_BYTES);
+}
+
+static void set_recompute(struct mq_template *v, const struct mq_export *e)
+{
+	bool selective = e->shape.recompute == MQ_RECOMPUTE_SELECTIVE;
+	bool named = selective && e->software->selective == MQ_SELECTIVE_NAMED;
+	const char *unknown;
+	uint32_t layers;
+
+	mq_template_set(v, "recompute_method", "%s", mq_export_recompute(e, &layers));
+	mq_template_set(v, "recompute_layers", e->shape.recompute == MQ_RECOMPUTE_FULL ? "%u" : "", layers);
+	mq_template_set(v, "selective", selective ? "yes" : "");
+	mq_template_set(v, "modules", named ? " --recompute-modules %s" : "",
+			named ? mq_export_modules(e, &unknown) : "");
+}
+
+static void set_types(struct mq_template *v, const struct mq_export *e)
+{
+	const struct mq_train *t = e->train;
+	bool half = t->dtype == MQ_FP16 || t->dtype == MQ_BF16, capacity = t->experts.capacity > 0 && e->model->experts;
+
+	mq_template_set(v, "momentum",
+			t->optimizer == MQ_OPTIMIZER_ADAM ? "" :
+			t->optimizer == MQ_OPTIMIZER_SGD  ? "0.0" :
+							    "0.9");
+	mq_template_set(v, "half", "%s", half ? mq_dtype_name(t->dtype) : "");
+	mq_template_set(v, "gradients",
+			half && t->grad_dtype == MQ_FP32 ? "accumulate-allreduce-grads-in-fp32" :
+			t->grad_dtype == MQ_BF16         ? "grad-reduce-in-bf16" :
+							   "");
+	mq_template_set(v, "fp8",
+			mq_train_gemm_dtype(t) != MQ_FP8 ? "" :
+			t->gemm_dtype == MQ_GEMM_MXFP8   ? "mxfp8" :
+							   "tensorwise");
+	mq_template_set(v, "fp4", mq_train_gemm_dtype(t) == MQ_FP4 ? "yes" : "");
+	mq_template_set(v, "capacity", capacity ? "%.9g" : "", t->experts.capacity);
+	mq_template_set(v, "pad", t->experts.pad ? " --moe-pad-expert-input-to-capacity" : "");
+	mq_template_set(v, "flags", "%s", e->software->flags);
 }
 
 /* What the flags say is read back: a part of the model that they lack, or have no words for, is named. */
@@ -229,47 +209,18 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 	return MQ_OK;
 }
 
-static void put_degrees(const struct mq_export *e, FILE *f)
-{
-	const struct mq_shape *s = &e->shape;
-	uint32_t n = s->pp * s->virtual;
-
-	fprintf(f, " \\\n  --tensor-model-parallel-size %u --pipeline-model-parallel-size %u", s->tp, s->pp);
-	if (s->cp > 1)
-		fprintf(f, " \\\n  --context-parallel-size %u", s->cp);
-	if (s->ulysses > 1 && s->ulysses == s->cp)
-		fputs(" --cp-comm-type a2a", f);
-	else if (s->ulysses > 1)
-		fprintf(f, " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %u %u", s->ulysses,
-			s->cp / s->ulysses);
-	if (s->ep > 1)
-		fprintf(f, " \\\n  --expert-model-parallel-size %u", s->ep);
-	if (s->ep > 1 && s->etp && s->etp != s->tp)
-		fprintf(f, " --expert-tensor-parallel-size %u", s->etp);
-	if (e->replica_major)
-		fputs(" \\\n  --use-tp-pp-dp-mapping", f);
-	if (!is_even(s, n))
-		put_layout(e, n, f);
-	else if (s->virtual > 1)
-		fprintf(f, " \\\n  --num-virtual-stages-per-pipeline-rank %u", s->virtual);
-	fprintf(f, " \\\n  --micro-batch-size %u --global-batch-size %.0f", e->micro_batch, e->train->batch);
-}
-
 enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
+	struct mq_template v = { .arena = e->arena };
 	const char *model;
 
 	MQ_TRY(mq_export_megatron_model(e, &model, err));
 	MQ_TRY(check_switches(e, err));
-	put_launch(e, f);
-	put_degrees(e, f);
-	put_switches(e, f);
-	put_recompute(e, f);
-	fputs(model, f);
-	put_types(e, f);
-	put_capacity(e, f);
-	if (*e->software->flags)
-		fprintf(f, " \\\n  %s", e->software->flags);
-	fputs(" \\\n  \"${DATA_ARGS[@]}\"\n", f);
-	return MQ_OK;
+	set_launch(&v, e);
+	set_degrees(&v, e);
+	set_switches(&v, e);
+	set_recompute(&v, e);
+	set_types(&v, e);
+	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the flags before them end in that */
+	return mq_template_write(&v, "platforms/launch", "megatron.sh.in", f, err);
 }

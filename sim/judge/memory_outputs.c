@@ -38,24 +38,24 @@ static void put_words(FILE *f, const char *key, const char *value)
 
 static void put_frame(FILE *f, const char *name, const char *filename)
 {
-	mq_pickle_open_dict(f);
+	fputs(MQ_PICKLE_DICT_OPEN, f);
 	put_words(f, "name", name);
 	put_words(f, "filename", filename);
 	put_pair(f, "line", 0);
-	mq_pickle_close_dict(f);
+	fputs(MQ_PICKLE_DICT_CLOSE, f);
 }
 
 static void put_frames(FILE *f, const struct mq_question *q, const struct mq_allocation_event *e)
 {
 	mq_pickle_put_text(f, "frames");
-	mq_pickle_open_list(f);
+	fputs(MQ_PICKLE_LIST_OPEN, f);
 	if (e && e->event != MQ_BLOCK_TAKEN)
 		put_frame(f, "freed", op_name(q, e->by));
 	if (e) {
 		put_frame(f, e->what, op_name(q, e->op));
 		put_frame(f, mq_purpose_name(e->purpose), "maquette");
 	}
-	mq_pickle_close_list(f);
+	fputs(MQ_PICKLE_LIST_CLOSE, f);
 }
 
 MQ_COMPARE(by_address, struct mq_allocation_event, MQ_ORDER(a->address, b->address))
@@ -81,13 +81,13 @@ static struct mq_allocation_event *left(const struct mq_allocation_log *log, enu
 static void put_block(FILE *f, const struct mq_question *q, uint64_t address, uint64_t size,
 		      const struct mq_allocation_event *e)
 {
-	mq_pickle_open_dict(f);
+	fputs(MQ_PICKLE_DICT_OPEN, f);
 	put_pair(f, "address", address);
 	put_pair(f, "size", size);
 	put_pair(f, "requested_size", size);
 	put_words(f, "state", e ? "active_allocated" : "inactive");
 	put_frames(f, q, e);
-	mq_pickle_close_dict(f);
+	fputs(MQ_PICKLE_DICT_CLOSE, f);
 }
 
 /* A segment and those of `block` [*k ..] that lie in it. */
@@ -98,7 +98,7 @@ static void put_segment(FILE *f, const struct mq_question *q, const struct mq_al
 
 	for (uint32_t i = *k; i < n && block[i].address < end; i++)
 		live += block[i].size;
-	mq_pickle_open_dict(f);
+	fputs(MQ_PICKLE_DICT_OPEN, f);
 	put_pair(f, "device", 0);
 	put_pair(f, "address", at);
 	put_pair(f, "total_size", segment->size);
@@ -111,7 +111,7 @@ static void put_segment(FILE *f, const struct mq_question *q, const struct mq_al
 	mq_pickle_put_bool(f, false);
 	put_frames(f, q, NULL);
 	mq_pickle_put_text(f, "blocks");
-	mq_pickle_open_list(f);
+	fputs(MQ_PICKLE_LIST_OPEN, f);
 	for (; *k < n && block[*k].address < end; ++*k) {
 		if (block[*k].address > at)
 			put_block(f, q, at, block[*k].address - at, NULL);
@@ -120,8 +120,7 @@ static void put_segment(FILE *f, const struct mq_question *q, const struct mq_al
 	}
 	if (at < end)
 		put_block(f, q, at, end - at, NULL);
-	mq_pickle_close_list(f);
-	mq_pickle_close_dict(f);
+	fputs(MQ_PICKLE_LIST_CLOSE MQ_PICKLE_DICT_CLOSE, f);
 }
 
 static void put_segments(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
@@ -132,10 +131,10 @@ static void put_segments(FILE *f, const struct mq_question *q, const struct mq_a
 	const struct mq_allocation_event *block = left(log, MQ_BLOCK_TAKEN, MQ_BLOCK_FREE, log->arena, &n_blocks);
 
 	mq_pickle_put_text(f, "segments");
-	mq_pickle_open_list(f);
+	fputs(MQ_PICKLE_LIST_OPEN, f);
 	for (uint32_t i = 0; i < n_segments; i++)
 		put_segment(f, q, &segment[i], block, n_blocks, &k);
-	mq_pickle_close_list(f);
+	fputs(MQ_PICKLE_LIST_CLOSE, f);
 }
 
 static void put_trace(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
@@ -147,22 +146,20 @@ static void put_trace(FILE *f, const struct mq_question *q, const struct mq_allo
 					      [MQ_SEGMENT_GIVEN] = "segment_free" };
 
 	mq_pickle_put_text(f, "device_traces");
-	mq_pickle_open_list(f);
-	mq_pickle_open_list(f);
+	fputs(MQ_PICKLE_LIST_OPEN MQ_PICKLE_LIST_OPEN, f);
 	for (uint32_t i = 0; i < log->n; i++) {
 		const struct mq_allocation_event *e = &log->event[i];
 
-		mq_pickle_open_dict(f);
+		fputs(MQ_PICKLE_DICT_OPEN, f);
 		put_words(f, "action", action[e->event]);
 		put_pair(f, "addr", e->address);
 		put_pair(f, "size", e->size);
 		put_pair(f, "stream", e->stream);
 		put_pair(f, "time_us", i);
 		put_frames(f, q, e->event <= MQ_BLOCK_FREE ? e : NULL);
-		mq_pickle_close_dict(f);
+		fputs(MQ_PICKLE_DICT_CLOSE, f);
 	}
-	mq_pickle_close_list(f);
-	mq_pickle_close_list(f);
+	fputs(MQ_PICKLE_LIST_CLOSE MQ_PICKLE_LIST_CLOSE, f);
 }
 
 static enum mq_status write_snapshot(const struct mq_question *q, const struct mq_allocation_log *log, const char *path,
@@ -171,18 +168,14 @@ static enum mq_status write_snapshot(const struct mq_question *q, const struct m
 	FILE *f;
 
 	MQ_TRY(mq_file_open(path, &f, err));
-	mq_pickle_begin(f);
-	mq_pickle_open_dict(f);
+	fputs(MQ_PICKLE_BEGIN MQ_PICKLE_DICT_OPEN, f);
 	put_segments(f, q, log);
 	put_trace(f, q, log);
 	mq_pickle_put_text(f, "allocator_settings");
-	mq_pickle_open_dict(f);
-	mq_pickle_close_dict(f);
+	fputs(MQ_PICKLE_DICT_OPEN MQ_PICKLE_DICT_CLOSE, f);
 	mq_pickle_put_text(f, "external_annotations");
-	mq_pickle_open_list(f);
-	mq_pickle_close_list(f);
-	mq_pickle_close_dict(f);
-	mq_pickle_end(f);
+	fputs(MQ_PICKLE_LIST_OPEN MQ_PICKLE_LIST_CLOSE MQ_PICKLE_DICT_CLOSE, f);
+	fputs(MQ_PICKLE_END, f);
 	return mq_file_close(f, path, err);
 }
 

@@ -108,26 +108,11 @@ uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t rank, 
 	return mq_pipeline_is_v(p) && chunk ? 2 * n_ranks - 1 - rank : chunk * n_ranks + rank;
 }
 
-const char *mq_sync_name(enum mq_sync s)
-{
-	static const char *const names[] = { "allreduce", "ps", "duplicate", "zero1", "zero2", "zero3" };
+MQ_NAMES(mq_sync_name, enum mq_sync, MQ_N_SYNCS, "allreduce", "ps", "duplicate", "zero1", "zero2", "zero3")
 
-	return (unsigned)s < MQ_N_SYNCS ? names[s] : "?";
-}
+MQ_NAMES(mq_recompute_name, enum mq_recompute, MQ_N_RECOMPUTES, "none", "selective", "full")
 
-const char *mq_recompute_method_name(enum mq_recompute_method m)
-{
-	static const char *const names[] = { "block", "uniform" };
-
-	return names[m];
-}
-
-const char *mq_recompute_name(enum mq_recompute r)
-{
-	static const char *const names[] = { "none", "selective", "full" };
-
-	return (unsigned)r < MQ_N_RECOMPUTES ? names[r] : "?";
-}
+MQ_NAMES(mq_recompute_method_name, enum mq_recompute_method, MQ_N_RECOMPUTE_METHODS, "block", "uniform")
 
 void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_ops)
 {

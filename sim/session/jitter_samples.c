@@ -6,12 +6,7 @@
 
 #include "judge/pool.h"
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+MQ_COMPARE(by_value, double, MQ_ORDER(*a, *b))
 
 static void sort(struct mq_jitter_samples *d)
 {

@@ -31,12 +31,8 @@ uint32_t mq_software_field_find(const char *name)
 	return UINT32_MAX;
 }
 
-const char *mq_software_group_name(enum mq_software_group group)
-{
-	static const char *const names[MQ_N_SW_GROUPS] = { "kernels", "host", "communication", "memory", "defaults" };
-
-	return (unsigned)group < MQ_N_SW_GROUPS ? names[group] : "?";
-}
+MQ_NAMES(mq_software_group_name, enum mq_software_group, MQ_N_SW_GROUPS, "kernels", "host", "communication", "memory",
+	 "defaults")
 
 const struct mq_space_flag *mq_space_flags(void)
 {
@@ -47,12 +43,7 @@ const struct mq_space_flag *mq_space_flags(void)
 	return flags;
 }
 
-const char *mq_models_name(enum mq_models m)
-{
-	static const char *const names[MQ_N_MODELS] = { "any", "layers", "one-width", "llama-like" };
-
-	return (unsigned)m < MQ_N_MODELS ? names[m] : "?";
-}
+MQ_NAMES(mq_models_name, enum mq_models, MQ_N_MODELS, "any", "layers", "one-width", "llama-like")
 
 const char *mq_switch_name(uint32_t i)
 {
@@ -62,12 +53,7 @@ const char *mq_switch_name(uint32_t i)
 	return "?";
 }
 
-const char *mq_evidence_name(enum mq_evidence evidence)
-{
-	static const char *const names[MQ_N_EVIDENCE] = { "assumed", "documented", "counted", "fitted" };
-
-	return (unsigned)evidence < MQ_N_EVIDENCE ? names[evidence] : "?";
-}
+MQ_NAMES(mq_evidence_name, enum mq_evidence, MQ_N_EVIDENCE, "assumed", "documented", "counted", "fitted")
 
 /* Every plan. */
 #define MQ_SPACE_INITIAL(key, initial) .key = initial,

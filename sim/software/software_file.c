@@ -1,16 +1,17 @@
 /* software_file.c - files of training software: reading, inheritance, what there is. See software.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
+#include "base/text.h"
 #include "maquette/json_file.h"
 #include "software/software_impl.h"
 
-enum { MAX_ANCESTORS = 16, MAX_NAMES = 512 };
+enum { MAX_ANCESTORS = 16 };
 
 struct reader {
 	const char *dir;
@@ -24,27 +25,16 @@ struct reader {
 
 /* ---- what there is --------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names, struct mq_err *err)
 {
-	DIR *folder = opendir(dir);
-	uint32_t n = 0;
+	uint32_t n;
 
-	if (!folder)
+	*names = mq_folder_names(dir, "", ".json", arena, &n);
+	if (!*names)
 		return mq_bad(err, "%s: cannot read the folder of training software: %m", dir);
-	*names = mq_arena_array(arena, MAX_NAMES + 1, const char *);
-	for (const struct dirent *d; n < MAX_NAMES && (d = readdir(folder));) {
-		size_t length = strlen(d->d_name);
-
-		if (length > 5 && !strcmp(d->d_name + length - 5, ".json"))
-			(*names)[n++] = mq_arena_printf(arena, "%.*s", (int)length - 5, d->d_name);
-	}
-	closedir(folder);
-	qsort(*names, n, sizeof(**names), by_text);
+	for (uint32_t i = 0; i < n; i++)
+		(*names)[i] = mq_arena_printf(arena, "%.*s", (int)strlen((*names)[i]) - 5, (*names)[i]);
+	qsort(*names, n, sizeof(**names), mq_by_text);
 	return MQ_OK;
 }
 

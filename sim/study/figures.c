@@ -67,13 +67,9 @@ struct bar {
 	double down_pct, up_pct;
 };
 
-static int by_size(const void *a, const void *b)
-{
-	const struct bar *x = a, *y = b;
-	double u = fmax(fabs(x->down_pct), fabs(x->up_pct)), v = fmax(fabs(y->down_pct), fabs(y->up_pct));
-
-	return u != v ? (u > v ? -1 : 1) : strcmp(x->target, y->target);
-}
+MQ_COMPARE(by_size, struct bar,
+	   MQ_ORDER(fmax(fabs(b->down_pct), fabs(b->up_pct)), fmax(fabs(a->down_pct), fabs(a->up_pct))) ?:
+		   strcmp(a->target, b->target))
 
 /* The bars of one point that are not nothing, largest first. */
 static uint32_t find_bars(const struct mq_csv *s, const char *point, double base_s, struct bar *bar)

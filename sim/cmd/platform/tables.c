@@ -125,19 +125,12 @@ static void add_pair(struct tables *t, uint32_t a, uint32_t b, const struct mq_r
 	row->max_s = fmax(row->max_s, r->lat_s);
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct pair_row *x = a, *y = b;
-	int order = strcmp(x->from, y->from);
-
-	if (!order)
-		order = strcmp(x->to, y->to);
-	if (!order)
-		order = (y->same_node > x->same_node) - (y->same_node < x->same_node);
-	if (!order)
-		order = (y->max_Bps > x->max_Bps) - (y->max_Bps < x->max_Bps);
-	return order ? order : (x->classes > y->classes) - (x->classes < y->classes);
-}
+MQ_COMPARE(by_place, struct pair_row,
+	   strcmp(a->from, b->from)                     ?:
+		   strcmp(a->to, b->to)                 ?:
+		   MQ_ORDER(b->same_node, a->same_node) ?:
+		   MQ_ORDER(b->max_Bps, a->max_Bps)     ?:
+							  MQ_ORDER(a->classes, b->classes))
 
 static void put_pair_row(const struct pair_row *r, FILE *file)
 {

@@ -244,15 +244,11 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	}
 }
 
-static int by_best(const void *a, const void *b)
-{
-	const struct mq_engine_report *x = *(const struct mq_engine_report *const *)a;
-	const struct mq_engine_report *y = *(const struct mq_engine_report *const *)b;
-	double s = isnan(x->best_step_time_s) ? (double)INFINITY : x->best_step_time_s;
-	double t = isnan(y->best_step_time_s) ? (double)INFINITY : y->best_step_time_s;
-
-	return s != t ? (s < t ? -1 : 1) : strcmp(x->engine, y->engine);
-}
+/* Engines without a plan, whose best is NaN, come last. */
+typedef const struct mq_engine_report *report_ref;
+MQ_COMPARE(by_best, report_ref,
+	   MQ_ORDER(fmin((*a)->best_step_time_s, (double)INFINITY), fmin((*b)->best_step_time_s, (double)INFINITY)) ?:
+		   strcmp((*a)->engine, (*b)->engine))
 
 static void print_engines(const struct mq_search_outcome *out, FILE *file)
 {
