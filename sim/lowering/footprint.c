@@ -225,20 +225,26 @@ static double input_B(const struct here *at)
 	       mq_dtype_size(at->low->train->dtype);
 }
 
-/* Does a GEMM in fp8 or fp4 read what the op makes, and is its copy kept? */
-static bool feeds_cast(const struct here *at)
+/* Does a GEMM in fp8 or fp4 read what the op makes, and is its copy kept, in addition to what the op keeps (`own`)?
+ * A GEMM of frozen weights needs none, but Transformer Engine (layernorm_linear.py) keeps that of a norm's output that
+ * it returns to an adapter. */
+static bool feeds_cast(const struct here *at, bool *own)
 {
 	const struct mq_model *m = at->low->model;
+	bool trained = false, frozen = false, adapter = false;
 
 	if (!at->gpu || !at->low->software->save_quantized_operands || !mq_train_casts(at->low->train))
 		return false;
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
 		const struct mq_op *to = &m->op[m->edge[i].dst];
+		bool casts = to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && !to->adapter;
 
-		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && !to->adapter && !to->frozen)
-			return true;
+		trained |= casts && !to->frozen;
+		frozen |= casts && to->frozen;
+		adapter |= to->adapter == MQ_ADAPTER_IN;
 	}
-	return false;
+	*own = at->op->kind == MQ_OP_ATTENTION || !trained;
+	return trained || (at->op->kind == MQ_OP_NORM && frozen && adapter);
 }
 
 /* What an adapter keeps of its input behind dropout, with the mask of a byte. */
@@ -362,14 +368,14 @@ static double kept_B(const struct here *at, bool selective)
 	struct mq_share share = loss ? loss_share(at) : at->share;
 	double kept = mq_op_saved_B(at->op, &share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
+	bool needs_own;
 
 	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->probs_on_activation)
 		return 0;
-	if (feeds_cast(at)) {
+	if (feeds_cast(at, &needs_own)) {
 		double whole_B = spread_B(at, at->op->output);
 		double copy_B = whole_B * mq_dtype_size(mq_train_gemm_dtype(at->low->train)) /
 				mq_dtype_size(at->low->train->dtype);
-		bool needs_own = at->op->kind == MQ_OP_ATTENTION;
 
 		if (needs_own || (at->op->saved >= at->op->output && kept >= whole_B))
 			kept += needs_own ? copy_B : copy_B - whole_B;

@@ -38,4 +38,11 @@ for software in megatron-core megatron-deepspeed deepspeed ddp fsdp torchtitan n
 	echo "$software"
 	python3 list.py s.pickle $((4 * 256 * 256 + 3 * 256 * 1024 + 2 * 256)) || bad=1
 done
+# Adapters behind a norm whose GEMM is frozen in fp8: Transformer Engine keeps its copy of the norm's output.
+ask=(-m $model -p "gpu=H100-SXM-80GB nodes=1 gpus=1" --batch 2 --gemm-dtype fp8 --software megatron-core
+	--train lora:rank=8,targets=linear_qkv+linear_proj,dropout=0.1,base=fp8)
+"$M" export --import in.sh "${ask[@]}" -o p.json >/dev/null || bad=1
+"$M" simulate "${ask[@]}" --executor analytic -P p.json --memory-snapshot s.pickle >/dev/null || bad=1
+echo "megatron-core, lora in fp8"
+python3 list.py s.pickle $((4 * 256 * 256 + 3 * 256 * 1024 + 2 * 256)) || bad=1
 finish
