@@ -86,11 +86,19 @@ help: ## this list
 	@awk '/^##@/{print "\n" substr($$0,5)} /^[a-z][a-z-]*:.*## /{split($$0,a,":.*## "); \
 		printf "  %-12s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
 
-all: $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(ENGINE_DATA) $(EXEC_SO) $(EXEC_PART_SO) compile_commands.json ## build everything
+all: $(BUILD)/libs/made $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(ENGINE_DATA) $(EXEC_SO) $(EXEC_PART_SO) compile_commands.json ## build everything
 
 $(BUILD)/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(SIM_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) $(RPATH) -rdynamic -o $@ $^ $(SIM_LIBS)
+# Programs, built or installed, and what they open look for libraries here first: SimGrid's link of ns-3, which nothing
+# here calls, would take three quarters of a start.
+RPATH := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/libs:$$ORIGIN/../libs:$$ORIGIN/../lib/maquette/libs'
+SIMGRID := $(realpath $(shell $(CC) -print-file-name=libsimgrid.so))
+$(BUILD)/libs/made: sim/python/absent.py $(SIMGRID)
+	@mkdir -p $(@D)
+	$(Q)if [ "$$(uname -m)" = x86_64 ]; then python3 $< $(SIMGRID) $(@D); fi
+	@touch $@
 
 # No SimGrid, no GSL: it is copied to GPU nodes.
 $(BUILD)/maquette-replay: $(call obj,$(REPLAYED) $(REPLAY))
@@ -234,6 +242,8 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
 	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
+	install -d $(DESTDIR)$(PREFIX)/lib/maquette/libs
+	for p in $(wildcard $(BUILD)/libs/*.so.*); do install -m 644 $$p $(DESTDIR)$(PREFIX)/lib/maquette/libs; done
 	for p in $(EXEC_PART_SO:$(BUILD)/executors/%=%); do \
 		install -D -m 644 $(BUILD)/executors/$$p $(DESTDIR)$(PREFIX)/lib/maquette/executors/$$p; done
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
@@ -256,19 +266,13 @@ uninstall: ## take away what install copied under PREFIX
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/maquette bin/maquette-replay lib/maquette lib/pkgconfig/maquette.pc \
 		share/maquette share/man/man1/maquette.1 include/maquette share/bash-completion/completions/maquette \
 		share/zsh/site-functions/_maquette)
-# In a wheel the programs find their libraries beside them (an RPATH, which holds for plug-ins too).
-$(BUILD)/wheel/maquette: $(MAIN_OBJ) $(LIB_OBJ)
-	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../libs' -rdynamic -s -o $@ $^ $(SIM_LIBS)
 WHEELS ?= $(BUILD)
 WHEEL := $(abspath $(BUILD)/wheel/prefix)
-wheel: all $(BUILD)/wheel/maquette ## a Python package of all that install copies, and its libraries: build/maquette-VERSION-*.whl
+wheel: all ## a Python package of all that install copies, and its libraries: build/maquette-VERSION-*.whl
 	@rm -rf $(WHEEL) $(WHEELS)/maquette-*.whl; $(MAKE) -s install DESTDIR= PREFIX=$(WHEEL) >/dev/null
-	@rm -rf $(addprefix $(WHEEL)/,include lib/pkgconfig share/man share/bash-completion share/zsh)
-	@find $(WHEEL)/lib $(WHEEL)/bin/maquette-replay -type f ! -name '*.weights' -exec strip --strip-unneeded {} +
-	@install $(BUILD)/wheel/maquette $(WHEEL)/bin
-	@sim/python/make-wheel $(WHEEL) $(VERSION) $(WHEELS)
+	@rm -rf $(addprefix $(WHEEL)/,include lib/pkgconfig lib/maquette/libs share/man share/bash-completion share/zsh)
+	@find $(WHEEL)/lib $(WHEEL)/bin -type f ! -name '*.weights' -exec strip --strip-unneeded {} +
+	@PYTHONDONTWRITEBYTECODE=1 sim/python/make-wheel $(WHEEL) $(VERSION) $(WHEELS)
 dist: ## the sources as build/maquette-VERSION.tar.gz
 	@mkdir -p build; git archive --format=tar.gz --prefix=maquette-$(VERSION)/ -o build/maquette-$(VERSION).tar.gz HEAD
 	@echo build/maquette-$(VERSION).tar.gz
@@ -303,29 +307,45 @@ $(BUILD)/mock/record_host.so: $(BUILD)/obj/tests/mock/record_host.c.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $< $(call libs_of,ompi-c) -ldl
 MOCKS += $(BUILD)/mock/record_host.so
-# A unit test links every object but main; tests of engines and fuzz targets likewise.
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(call sources,tests/unit/test_*.c)) \
 	$(patsubst tests/engines/%.c,$(BUILD)/tests/%,$(call sources,tests/engines/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(call sources,tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/%,$(call sources,tests/bench/bench_*.c))
-# gold, where it is there, takes a third of the time for each of the hundred links. It leaves out OpenBLAS, which the
-# test itself does not call; the engines, opened later, would then find GSL's slow reference BLAS.
+# gold, where it is there, takes a third of the time of a link. It leaves out OpenBLAS, which the tests themselves do not
+# call; the engines, opened later, would then find GSL's slow reference BLAS.
 TEST_LD := $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
-define test_rule
-$(BUILD)/tests/%: $(BUILD)/obj/tests/$(1)/%.c.o $(2) $(LIB_OBJ) $(BUILD)/englib.a
-	$$(call say,LINK,$$@)
-	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(ALL_LDFLAGS) $(TEST_LD) $(3) -rdynamic -o $$@ $$^ -Wl,--no-as-needed -lopenblas \
-		$$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
+define link_test # of the prerequisites, with further FLAGS and the libraries that SOURCES name
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(ALL_LDFLAGS) $(TEST_LD) $(1) $(RPATH) -rdynamic -o $@ $(filter %.o %.a,$^) -Wl,--no-as-needed -lopenblas \
+		$(sort $(foreach f,$(2),$(call link_libs,$(f)))) -lcmocka $(SIM_LIBS)
 endef
-# The replay links none of the library: its parts are tested beside it.
-$(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,rendezvous.c wire.c wire_coll.c))))
-$(eval $(call test_rule,engines,))
-$(eval $(call test_rule,bench,))
-# libFuzzer brings its own main; without it replay.c goes through the corpus.
-FUZZ_HOST := validator/host/kernels.c validator/host/run.c validator/host/wire.c \
-	validator/replay/capacity.c validator/replay/wire.c validator/replay/wire_coll.c
-$(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/file.c $(if $(FUZZER),,tests/fuzz/replay.c) $(FUZZ_HOST)),$(if $(FUZZER),-fsanitize=fuzzer)))
+# Parts of the executors and of the replay, which links none of the library, are tested beside it.
+TESTED := $(call obj,tests/fuzz/file.c validator/host/kernels.c validator/host/run.c validator/host/wire.c \
+	$(addprefix validator/replay/,capacity.c rendezvous.c wire.c wire_coll.c))
+$(BUILD)/tests/bench_%: $(BUILD)/obj/tests/bench/bench_%.c.o $(LIB_OBJ) $(BUILD)/englib.a | $(BUILD)/tests/
+	$(call link_test,,tests/bench/bench_$*.c)
+$(BUILD)/tests/:
+	@mkdir -p $@
+ifdef FUZZER
+$(BUILD)/tests/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.c.o $(TESTED) $(LIB_OBJ) $(BUILD)/englib.a | $(BUILD)/tests/
+	$(call link_test,-fsanitize=fuzzer,tests/fuzz/fuzz_$*.c)
+else
+# All tests are one program, which is linked once: the name that it is started by says which runs (tests/all.c).
+PARTS := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/parts/%.o,$(UNIT) $(FUZZ))
+$(UNIT) $(FUZZ): $(BUILD)/tests/all
+	@ln -sf all $@
+$(BUILD)/tests/all: $(call obj,tests/all.c tests/fuzz/replay.c) $(PARTS) $(TESTED) $(LIB_OBJ) $(BUILD)/englib.a
+	$(call link_test,,$(wildcard tests/unit/*.c tests/engines/*.c))
+define part
+$(BUILD)/tests/parts/%.o: $(BUILD)/obj/tests/$(1)/%.c.o
+	@mkdir -p $$(@D); objcopy --redefine-sym main=main_$$* --redefine-sym LLVMFuzzerTestOneInput=input_$$* -G main_$$* -G input_$$* \
+		$$< $$@
+endef
+$(foreach folder,unit engines fuzz,$(eval $(call part,$(folder))))
+$(call obj,tests/all.c): $(BUILD)/gen/tests.def
+$(BUILD)/gen/tests.def: $(call sources,tests/*/test_*.c tests/fuzz/fuzz_*.c)
+	@mkdir -p $(@D); printf '%s\n' $(patsubst %,'TEST(%)',$(notdir $(UNIT))) $(patsubst %,'TARGET(%)',$(notdir $(FUZZ))) >$@
+endif
 
 tests: $(UNIT) $(FUZZ) $(MOCKS)
 unit: tests ## unit and conformance tests alone

@@ -11,7 +11,10 @@
 #include "maquette/err.h"
 
 /* Returns 0; crashes, leaks and broken promises are what is looked for. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+typedef int fuzz_target(const uint8_t *data, size_t size);
+fuzz_target LLVMFuzzerTestOneInput;
+/* Runs a target over the files and folders that are the arguments, and mutations of them (replay.c): 0, or 1 for none. */
+int fuzz_replay(fuzz_target *target, int argc, char **argv);
 /* The same bytes as a file with this name, or with this suffix; another call with the same name overwrites it. */
 const char *fuzz_file(const uint8_t *data, size_t size, const char *name);
 /* A folder of this process's own, where such files are too. */

@@ -62,7 +62,7 @@ static size_t mutate(struct mq_rng *rng, uint8_t *data, size_t size)
 	return size;
 }
 
-static void try_file(const char *path, uint32_t rounds)
+static void try_file(fuzz_target *target, const char *path, uint32_t rounds)
 {
 	size_t size;
 	uint8_t *data = read_file(path, &size);
@@ -70,12 +70,12 @@ static void try_file(const char *path, uint32_t rounds)
 	struct mq_rng rng;
 
 	mq_rng_seed(&rng, mq_hash(MQ_HASH_INIT, data, size));
-	LLVMFuzzerTestOneInput(data, size);
+	target(data, size);
 	for (size_t part = 1; part < 8; part++)
-		LLVMFuzzerTestOneInput(data, size * part / 8);
+		target(data, size * part / 8);
 	for (uint32_t i = 0; i < rounds && size > 1; i++) {
 		memcpy(copy, data, size);
-		LLVMFuzzerTestOneInput(copy, mutate(&rng, copy, size));
+		target(copy, mutate(&rng, copy, size));
 	}
 	free(copy);
 	free(data);
@@ -86,7 +86,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static uint32_t try_path(const char *path, uint32_t rounds)
+static uint32_t try_path(fuzz_target *target, const char *path, uint32_t rounds)
 {
 	char *name[MAX_FILES];
 	uint32_t n = 0;
@@ -94,7 +94,7 @@ static uint32_t try_path(const char *path, uint32_t rounds)
 	DIR *dir = opendir(path);
 
 	if (!dir) {
-		try_file(path, rounds);
+		try_file(target, path, rounds);
 		return 1;
 	}
 	while ((entry = readdir(dir)) && n < MAX_FILES)
@@ -103,20 +103,20 @@ static uint32_t try_path(const char *path, uint32_t rounds)
 	closedir(dir);
 	qsort(name, n, sizeof(*name), by_name);
 	for (uint32_t i = 0; i < n; i++) {
-		try_file(name[i], rounds);
+		try_file(target, name[i], rounds);
 		free(name[i]);
 	}
 	return n;
 }
 
-int main(int argc, char **argv)
+int fuzz_replay(fuzz_target *target, int argc, char **argv)
 {
 	uint32_t rounds = 60, n = 0;
 
 	if (argc > 2 && strspn(argv[argc - 1], "0123456789") == strlen(argv[argc - 1]))
 		rounds = (uint32_t)strtoul(argv[--argc], NULL, 10);
 	for (int i = 1; i < argc; i++)
-		n += try_path(argv[i], rounds);
+		n += try_path(target, argv[i], rounds);
 	printf("%u files, %u mutations each\n", n, rounds);
 	return n == 0;
 }
