@@ -177,6 +177,10 @@ $(BUILD)/obj/gen/chakra.pb-c.c.o: $(BUILD)/gen/chakra.pb-c.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
 $(call obj,validator/trace/chakra.c): $(BUILD)/gen/chakra.pb-c.c
+# CUDA source that is compiled at run time, as lines of text.
+$(BUILD)/gen/kernels.cu.inc: validator/cuda/kernels.cu
+	@mkdir -p $(@D); sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
+$(call obj,validator/cuda/kernels_own.c tests/unit/test_own_kernels.c): $(BUILD)/gen/kernels.cu.inc
 
 # Objects are rebuilt when the flags change.
 $(BUILD)/flags: FORCE

@@ -1,5 +1,5 @@
-/* kernels_own.c - kernels of our own (kernels_nvrtc.c), compiled at run time by NVRTC where it is there, loaded and
- * launched through the driver. They move what the schedule says. SPDX-License-Identifier: Apache-2.0 */
+/* kernels_own.c - kernels of our own (kernels.cu), compiled at run time by NVRTC where it is there, loaded and launched
+ * through the driver. They move what the schedule says. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,13 @@
 #include "cuda/parts.h"
 
 enum { THREADS = 256, WARPS = THREADS / 32, BLOCKS_PER_SM = 32, LOG_B = 160, USUAL_ROW_B = 4096 };
+
+#define NARROW_QUADS 256 /* words of 16 bytes of a row that a warp can hold */
+#define TEXT_(x)     #x
+#define TEXT(x)      TEXT_(x)
+static const char source[] = "#define NARROW_QUADS " TEXT(NARROW_QUADS) "\n"
+#include "kernels.cu.inc"
+	;
 
 static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 {
@@ -20,7 +27,7 @@ static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 	CUDA_TRY(c, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->device));
 	CUDA_TRY(c, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->device));
 	snprintf(arch, sizeof(arch), "--gpu-architecture=sm_%d%d", major, minor);
-	int bad = (int)k->nvrtcCreateProgram(&program, cuda_own_source(), "maquette.cu", 0, NULL, NULL);
+	int bad = (int)k->nvrtcCreateProgram(&program, source, "maquette.cu", 0, NULL, NULL);
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "NVRTC cannot start (status %d)", bad);
 	bad = (int)k->nvrtcCompileProgram(program, 1, options);
@@ -93,7 +100,7 @@ static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStr
 	const void *x = cuda_pool_in(&c->pool, 16 * n * width);
 	void *y = cuda_pool_out(&c->pool, 16 * n * width);
 	void *arguments[] = { (void *)&x, &y, &n, &width };
-	bool narrow = width <= CUDA_NARROW_QUADS;
+	bool narrow = width <= NARROW_QUADS;
 
 	return launch(c, narrow ? CUDA_OWN_NARROW : CUDA_OWN_ROWS, narrow ? (double)n / WARPS : (double)n, arguments,
 		      stream, err);

@@ -117,7 +117,6 @@ struct cuda_prepared {
 };
 
 enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_NARROW, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
-#define CUDA_NARROW_QUADS 256 /* words of 16 bytes of a row that a warp can hold */
 
 struct cuda {
 	struct mq_toolkit kit;
@@ -243,7 +242,6 @@ enum mq_status cuda_attention_enqueue(struct cuda *c, const struct cuda_attentio
 enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *kernel, cudaStream_t stream,
 				struct mq_err *err);
-const char *cuda_own_source(void);
 
 /* ---- staged.c -------------------------------------------------------------------------------- */
 
