@@ -153,23 +153,19 @@ static enum mq_status open_host(void *state, const struct mq_replay_session *ses
 	r->deadline_s = session->options->deadline_s;
 	r->arena = session->arena;
 	r->session = session;
+	r->ranks = session->ranks;
 	r->talk = &host_talk_wire;
-	if (!session->ranks)
+	if (session->joined)
 		MQ_TRY(open_mpi(&r->talk, r->arena, err));
 	r->talk_state = mq_arena_alloc(r->arena, r->talk->state_size);
 	h->talking = true;
-	MQ_TRY(r->talk->open(r->talk_state, session, &r->ranks, err));
+	MQ_TRY(r->talk->open(r->talk_state, session, err));
 	MQ_TRY(pin(h, session, err));
 	MQ_TRY(make_room(h, session, err));
 	h->n_scripts = session->n_schedules;
 	for (uint32_t i = 0; i < h->n_scripts; i++)
 		MQ_TRY(host_script_build(r, session->schedule[i], &h->script[i], err));
 	return MQ_OK;
-}
-
-static const struct mq_ranks *ranks(void *state)
-{
-	return ((struct host *)state)->rank.ranks;
 }
 
 static enum mq_status run(void *state, uint32_t index, double start_s, struct mq_replay_sample *sample,
@@ -257,7 +253,6 @@ MQ_REPLAY_EXECUTOR(host) = {
 	.state_size = sizeof(struct host),
 	.check = check,
 	.open = open_host,
-	.ranks = ranks,
 	.run = run,
 	.close = close_host,
 	.describe = describe,

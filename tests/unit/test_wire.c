@@ -245,7 +245,7 @@ static void clocks_aligned_again(void **state)
 	struct mq_replay_options o = { .rank = child == 0, .size = 2, .deadline_s = 20, .rendezvous = path };
 	struct replay_rendezvous m;
 	struct mq_err err = MQ_ERR_INIT;
-	bool good = replay_rendezvous_open(&m, &o, &err) == MQ_OK;
+	bool good = replay_rendezvous_open(&m, &o, &arena, &err) == MQ_OK;
 
 	m.clock_offset_s = o.rank ? 5 : 0;
 	good = good && replay_rendezvous_align(&m, &err) == MQ_OK && fabs(m.clock_offset_s) < 1e-3;

@@ -43,9 +43,7 @@ struct host_call {
 
 struct host_talk {
 	size_t state_size;
-	/* Ranks find each other; `ranks` lives as long as the state. */
-	enum mq_status (*open)(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
-			       struct mq_err *err);
+	enum mq_status (*open)(void *state, const struct mq_replay_session *session, struct mq_err *err);
 	/* How many ranks share this machine and which of them this is; are they bound to cores apart? */
 	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
 	/* Communicators and the like of a schedule: all ranks, in the same order. May be NULL, as `close` may. */

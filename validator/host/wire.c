@@ -30,14 +30,13 @@ struct talk {
 	uint32_t polls;
 };
 
-static enum mq_status open_wire(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
-				struct mq_err *err)
+static enum mq_status open_wire(void *state, const struct mq_replay_session *session, struct mq_err *err)
 {
 	struct talk *t = state;
 
 	t->session = session;
 	t->wire = session->wire; /* NULL: a single rank, which has nobody to talk to */
-	t->ranks = *ranks = session->ranks;
+	t->ranks = session->ranks;
 	for (int i = MAX_FLIGHTS - 1; i >= 0; i--) {
 		t->flight[i].next = t->idle;
 		t->idle = &t->flight[i];

@@ -48,8 +48,7 @@ static enum mq_status load_executor(const char *folder, const char *name, struct
 			      ", this program's are %016" PRIx64 "): rebuild it",
 			      path, found->abi, MQ_ABI);
 	if (strcmp(found->name, name) || !found->check || !found->open || !found->run || !found->close ||
-	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release ||
-	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))
+	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release)
 		return mq_bad(err, "%s lacks a required function", path);
 	*executor = found;
 	return MQ_OK;

@@ -123,7 +123,7 @@ struct measure {
 	struct replay_job *job;
 	void *state;
 	struct replay_rendezvous rendezvous;
-	struct mq_ranks ranks; /* of the rendezvous, or of the executor's launcher */
+	struct mq_ranks ranks;
 	struct mq_replay_sample sample;
 	struct record *record;     /* [n_schedules], rank 0 only */
 	uint32_t *order, *bytes;   /* bytes: [ranks] that each sends to rank 0 */
@@ -273,7 +273,7 @@ static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 	double now_s = r->now(r->state);
 	bool due = now_s > m->aligned_s + ALIGN_S;
 
-	if (!m->rendezvous.size || m->rendezvous.size == 1)
+	if (r->size == 1)
 		return MQ_OK;
 	MQ_TRY(r->broadcast(r->state, &due, sizeof(due), err));
 	if (!due)
@@ -501,20 +501,19 @@ static void *say_opening(void *opaque)
 	return NULL;
 }
 
-/* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
+/* Ranks meet before their executors open. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {
 	struct replay_job *job = m->job;
 	struct mq_replay_session *s = &job->session;
 	bool wire = false;
 
-	if (!job->spawn)
-		return MQ_OK;
-	MQ_TRY(replay_rendezvous_open(&m->rendezvous, s->options, err));
+	MQ_TRY(replay_rendezvous_open(&m->rendezvous, s->options, s->arena, err));
 	m->ranks = replay_rendezvous_ranks(&m->rendezvous);
 	s->ranks = &m->ranks;
+	s->joined = !job->spawn;
 	for (uint32_t i = 0; i < s->n_devices; i++)
-		wire |= s->owner[i]->launcher == MQ_LAUNCH_MPIRUN;
+		wire |= s->owner[i]->launcher == MQ_LAUNCH_MPIRUN && !s->joined;
 	return wire && m->ranks.size > 1 ? replay_wire_open(&m->ranks, s->arena, &s->wire, err) : MQ_OK;
 }
 
@@ -523,8 +522,6 @@ static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 	const struct replay_job *job = m->job;
 
 	MQ_TRY(job->executor->open(m->state, &job->session, err));
-	if (!job->session.ranks)
-		m->ranks = *job->executor->ranks(m->state);
 	m->bytes = mq_arena_array(&m->arena, m->ranks.size, uint32_t);
 	m->all = mq_arena_array(&m->arena,
 				m->ranks.rank ? 1 : TASK_VALUES * (size_t)m->most + RANK_VALUES * (size_t)m->ranks.size,

@@ -1,4 +1,4 @@
-/* rendezvous.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
+/* rendezvous.c - ranks find each other, whoever started them: a star of TCP connections around rank 0.
  *
  * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by rename, so that
  * nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard by nobody beyond the
@@ -25,9 +25,7 @@
 #include "maquette/rng.h"
 #include "replay/replay.h"
 
-enum { MAX_RANKS = REPLAY_RANKS_MAX, CLOCK_ROUNDS = 50 };
-
-enum { PLACE_B = 4352 }; /* a path, and what it begins with */
+enum { CLOCK_ROUNDS = 50, PLACE_B = 4352 /* a path, and what it begins with */ };
 
 /* What a rank says first. */
 struct hello {
@@ -109,7 +107,7 @@ static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t 
 	if (*fd < 0)
 		return mq_fail(err, MQ_ENODEV, "no socket for the ranks to meet: %s", strerror(errno));
 	setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (bind(*fd, (struct sockaddr *)&address, sizeof(address)) || listen(*fd, MAX_RANKS) ||
+	if (bind(*fd, (struct sockaddr *)&address, sizeof(address)) || listen(*fd, SOMAXCONN) ||
 	    getsockname(*fd, (struct sockaddr *)&address, &size))
 		return mq_bad(err, "the ranks cannot meet at port %s: %s", port, strerror(errno));
 	*bound = ntohs(address.sin_port);
@@ -377,15 +375,14 @@ enum mq_status replay_rendezvous_align(struct replay_rendezvous *m, struct mq_er
 }
 
 enum mq_status replay_rendezvous_open(struct replay_rendezvous *m, const struct mq_replay_options *o,
-				      struct mq_err *err)
+				      struct mq_arena *arena, struct mq_err *err)
 {
 	char place[PLACE_B];
 
 	*m = (struct replay_rendezvous){ .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s };
-	for (int i = 0; i < MAX_RANKS; i++)
+	m->fd = mq_arena_array(arena, m->size, int);
+	for (uint32_t i = 0; i < m->size; i++)
 		m->fd[i] = -1;
-	if (m->size > MAX_RANKS)
-		return mq_bad(err, "%u ranks: at most %d can meet", m->size, MAX_RANKS);
 	if (m->size == 1)
 		return MQ_OK;
 	MQ_TRY(place_of(o, place, err));
@@ -395,8 +392,8 @@ enum mq_status replay_rendezvous_open(struct replay_rendezvous *m, const struct 
 
 void replay_rendezvous_close(struct replay_rendezvous *m)
 {
-	for (uint32_t i = 0; i < m->size && i < MAX_RANKS; i++)
-		if (m->fd[i] >= 0) /* size 0: never opened */
+	for (uint32_t i = 0; i < m->size; i++) /* 0: never opened */
+		if (m->fd[i] >= 0)
 			close(m->fd[i]);
 	m->size = 0;
 }

@@ -39,19 +39,18 @@ void replay_take_rank(struct replay_job *job, uint32_t rank);
 /* "rank 1 (cpu0 on host)": for messages. Lives in the arena. */
 const char *replay_rank_name(const struct replay_job *job, uint32_t rank);
 
-/* ---- rendezvous.c: ranks meet without MPI ---------------------------------------------------------- */
+/* ---- rendezvous.c: ranks meet ---------------------------------------------------------- */
 
-enum { REPLAY_RANKS_MAX = 64 };
 /* A star of TCP connections with rank 0 in the middle. */
 struct replay_rendezvous {
 	uint32_t rank, size;
 	uint64_t token; /* who does not know it is none of us */
 	double deadline_s;
-	int fd[REPLAY_RANKS_MAX]; /* rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
-	double clock_offset_s;    /* own clock + offset = clock of rank 0 */
+	int *fd;               /* [size] rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
+	double clock_offset_s; /* own clock + offset = clock of rank 0 */
 };
 enum mq_status replay_rendezvous_open(struct replay_rendezvous *rendezvous, const struct mq_replay_options *options,
-				      struct mq_err *err);
+				      struct mq_arena *arena, struct mq_err *err);
 /* Clocks drift apart by microseconds a second: aligns them with rank 0's anew. All ranks together. */
 enum mq_status replay_rendezvous_align(struct replay_rendezvous *rendezvous, struct mq_err *err) MQ_MUST_CHECK;
 void replay_rendezvous_close(struct replay_rendezvous *rendezvous);

@@ -68,9 +68,10 @@ struct mq_replay_session {
 	uint32_t n_devices;                            /* ranks needed */
 	uint32_t n_own;                                /* of them, those of the executor at hand */
 	const struct mq_replay_executor *const *owner; /* [n_devices] who runs which rank */
-	const struct mq_ranks *ranks;                  /* NULL where the executor's own launcher joined the ranks */
-	struct mq_wire *wire;                          /* NULL where the executor's own means reach all ranks */
-	struct mq_arena *arena;                        /* lifetime: the process */
+	const struct mq_ranks *ranks;
+	bool joined;            /* by mpirun: MPI reaches all ranks */
+	struct mq_wire *wire;   /* NULL where the executor's own means reach all ranks */
+	struct mq_arena *arena; /* lifetime: the process */
 };
 
 /* One repetition. Complete on rank 0 only; elsewhere the arrays hold the rank's own tasks. Times
@@ -96,8 +97,6 @@ struct mq_replay_executor {
 				struct mq_err *err);
 	/* Required: join the other ranks, make buffers and communicators. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session, struct mq_err *err);
-	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after open. */
-	const struct mq_ranks *(*ranks)(void *state);
 	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come);
 	 * fills this rank's own tasks, and `throttled`. Called by every rank in the same order. */
 	enum mq_status (*run)(void *state, uint32_t index, double start_s, struct mq_replay_sample *sample,

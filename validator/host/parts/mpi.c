@@ -1,9 +1,8 @@
 /*
- * mpi.c - ranks of the host executor over Open MPI: see host.h.
+ * mpi.c - messages and collectives of the host executor over Open MPI: see host.h.
  *
  * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
- * 10 MB: large ones are posted in parts. Clocks of ranks on other machines are aligned to rank 0's by the round trip
- * with the least delay (Cristian, 1989).
+ * 10 MB: large ones are posted in parts.
  *
  * link: ompi-c
  * SPDX-License-Identifier: Apache-2.0 */
@@ -12,11 +11,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/host.h"
 
-enum { MAX_FLIGHTS = 1024, PART_B = 4 << 20, CLOCK_ROUNDS = 200 };
+enum { MAX_FLIGHTS = 1024, PART_B = 4 << 20 };
 
 /* Communicators are shared by all schedules that have the same ranks in the same order. */
 struct group {
@@ -27,9 +25,8 @@ struct group {
 
 struct mpi {
 	MPI_Comm world; /* ours alone */
-	struct mq_ranks ranks;
+	uint32_t rank;
 	struct mq_arena *arena;
-	double clock_offset_s; /* own clock + offset = clock of rank 0 */
 	struct group *group;
 	uint32_t n_groups, group_room;
 	uint32_t n_flights;
@@ -38,109 +35,29 @@ struct mpi {
 	uint16_t *left; /* of the schedule at hand: requests of a posted task that are under way */
 	bool started;
 };
-/* ---- ranks ----------------------------------------------------------------------------------- */
 
-static double mpi_now(void *state)
-{
-	const struct mpi *m = state;
-
-	return mq_seconds(CLOCK_MONOTONIC) + m->clock_offset_s;
-}
-
-static enum mq_status mpi_barrier(void *state, struct mq_err *err)
-{
-	MPI_Barrier(((struct mpi *)state)->world);
-	return MQ_OK;
-}
-
-static enum mq_status mpi_broadcast(void *state, void *data, size_t size, struct mq_err *err)
-{
-	MPI_Bcast(data, (int)size, MPI_BYTE, 0, ((struct mpi *)state)->world);
-	return MQ_OK;
-}
-
-static enum mq_status mpi_gather(void *state, const void *mine, void *all, const uint32_t *bytes, struct mq_err *err)
-{
-	const struct mpi *m = state;
-	struct mq_arena_mark mark = mq_arena_mark(m->arena);
-	int *count = mq_arena_array(m->arena, m->ranks.size, int);
-	int *place = mq_arena_array(m->arena, m->ranks.size, int);
-
-	for (uint32_t i = 0; i < m->ranks.size; i++) {
-		count[i] = (int)bytes[i];
-		place[i] = i ? place[i - 1] + count[i - 1] : 0;
-	}
-	MPI_Gatherv(mine, count[m->ranks.rank], MPI_BYTE, all, count, place, MPI_BYTE, 0, m->world);
-	mq_arena_rewind(m->arena, mark);
-	return MQ_OK;
-}
-
-/* mpirun sees dead ranks and stops the others. */
-static enum mq_status mpi_alive(void *state, struct mq_err *err)
-{
-	return MQ_OK;
-}
-
-/* Offset of this rank's clock: half way through the fastest of many round trips with rank 0. Ranks on rank 0's
- * machine share its clock. */
-static void align_clock(struct mpi *m)
-{
-	double best = INFINITY, theirs, sent, back;
-	char here[256] = "", there[256];
-
-	gethostname(here, sizeof(here) - 1);
-	memcpy(there, here, sizeof(there));
-	MPI_Bcast(there, sizeof(there), MPI_CHAR, 0, m->world);
-	int apart = strcmp(here, there) != 0, any;
-	for (uint32_t peer = 1; peer < m->ranks.size; peer++) {
-		any = apart;
-		MPI_Bcast(&any, 1, MPI_INT, (int)peer, m->world);
-		for (int i = 0; any && i < CLOCK_ROUNDS; i++) {
-			if (!m->ranks.rank) {
-				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, m->world, MPI_STATUS_IGNORE);
-				theirs = mq_seconds(CLOCK_MONOTONIC);
-				MPI_Send(&theirs, 1, MPI_DOUBLE, (int)peer, 2, m->world);
-			} else if (m->ranks.rank == peer) {
-				sent = mq_seconds(CLOCK_MONOTONIC);
-				MPI_Send(&sent, 1, MPI_DOUBLE, 0, 1, m->world);
-				MPI_Recv(&theirs, 1, MPI_DOUBLE, 0, 2, m->world, MPI_STATUS_IGNORE);
-				back = mq_seconds(CLOCK_MONOTONIC);
-				if (back - sent < best) {
-					best = back - sent;
-					m->clock_offset_s = theirs - (sent + back) / 2;
-				}
-			}
-		}
-	}
-}
-
-static enum mq_status open_mpi(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
-			       struct mq_err *err)
+static enum mq_status open_mpi(void *state, const struct mq_replay_session *session, struct mq_err *err)
 {
 	struct mpi *m = state;
-	int given, rank, size;
+	int given, rank;
 	uint32_t most = 1;
 
 	MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given);
 	m->started = true;
 	MPI_Comm_dup(MPI_COMM_WORLD, &m->world);
 	MPI_Comm_rank(m->world, &rank);
-	MPI_Comm_size(m->world, &size);
 	m->arena = session->arena;
-	m->ranks = (struct mq_ranks){ (uint32_t)rank, (uint32_t)size, m,          mpi_now,
-				      mpi_barrier,    mpi_broadcast,  mpi_gather, mpi_alive };
-	*ranks = &m->ranks;
-	if (m->ranks.rank != session->options->rank)
+	m->rank = (uint32_t)rank;
+	if (m->rank != session->ranks->rank)
 		return mq_bad(
 			err,
 			"rank %d of MPI was told to be rank %u: is maquette-replay started by the mpirun of the MPI "
 			"it was built with?",
-			rank, session->options->rank);
+			rank, session->ranks->rank);
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		if (session->schedule[i]->n_tasks > most)
 			most = session->schedule[i]->n_tasks;
 	m->left = mq_arena_array(m->arena, most, uint16_t);
-	align_clock(m);
 	return MQ_OK;
 }
 
@@ -200,7 +117,7 @@ static enum mq_status prepare(void *state, struct host_script *script, struct mq
 		bool member = false;
 
 		for (uint32_t i = 0; i < s->comm[c].n; i++)
-			member |= s->comm[c].rank[i] == m->ranks.rank;
+			member |= s->comm[c].rank[i] == m->rank;
 		comm[c] = member ? group_of(m, &s->comm[c], (int)(c & 0x7fff)) : MPI_COMM_NULL;
 	}
 	script->talk = comm;
