@@ -33,7 +33,7 @@ struct ask_head {
 };
 struct job_head {
 	double start_s;
-	uint32_t n_args, plan_size;
+	size_t size;
 };
 
 void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps, struct mq_arena *arena,
@@ -45,21 +45,10 @@ void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, 
 	put(&b, &head, sizeof(head));
 	for (uint32_t j = 0; j < n; j++) {
 		struct job_head one = { .start_s = job[j].start_s };
-		int n_args;
-		size_t plan_size;
-		char **arg = mq_job_encode(job[j].job, arena, &n_args);
-		const void *plan = mq_plan_pack(job[j].plan, arena, &plan_size);
+		const void *packed = mq_job_pack(job[j].job, job[j].plan, arena, &one.size);
 
-		one.n_args = (uint32_t)n_args;
-		one.plan_size = (uint32_t)plan_size;
 		put(&b, &one, sizeof(one));
-		for (int i = 0; i < n_args; i++) {
-			uint32_t length = (uint32_t)strlen(arg[i]);
-
-			put(&b, &length, sizeof(length));
-			put(&b, arg[i], length);
-		}
-		put(&b, plan, plan_size);
+		put(&b, packed, one.size);
 	}
 	*size = b.n;
 	return b.at;
@@ -80,28 +69,22 @@ struct lowered_job {
 static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, struct lowered_job *j, struct mq_err *err)
 {
 	const struct job_head *head = take(b, sizeof(*head));
-	char **arg = head ? mq_arena_array(b->arena, head->n_args + 1, char *) : NULL;
+	const void *packed = head ? take(b, head->size) : NULL;
+	struct mq_job_parts parts;
 	uint32_t *rank, n;
 
-	for (uint32_t i = 0; head && i < head->n_args; i++) {
-		const uint32_t *length = take(b, sizeof(*length));
-
-		arg[i] = length ? take(b, *length) : NULL;
-		if (!arg[i])
-			return cut_short(err);
-	}
-	const void *plan = head ? take(b, head->plan_size) : NULL;
-	if (!plan)
+	if (!packed)
 		return cut_short(err);
 	j->start_s = head->start_s;
-	MQ_TRY(mq_job_decode((int)head->n_args, arg, b->arena, &j->job, err));
+	MQ_TRY(mq_job_parts(packed, head->size, &parts, err));
+	MQ_TRY(mq_job_unpack(&parts, b->arena, &j->job, err));
 	MQ_TRY(mq_job_question(&j->job, b->arena, &j->q, err));
 	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.asked.devices, b->arena, &rank, &n, err));
 	struct mq_cluster *part;
 	MQ_TRY(mq_cluster_part(judge->q->cluster, rank, n, b->arena, &part, err));
 	j->q.cluster = part;
 	j->q.calib = judge->q->calib;
-	return mq_plan_unpack(plan, head->plan_size, b->arena, &j->plan, err);
+	return mq_plan_unpack(parts.plan, parts.plan_size, b->arena, &j->plan, err);
 }
 
 /* One step of a job in the ranks of the whole cluster; *score says where it has none. */

@@ -19,10 +19,15 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "jitter.draws", jitter.draws, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(INT, "jitter.draw", jitter.draw, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(INT, "jitter.seed", jitter.seed, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(TEXT, "outputs.dir", outputs.dir, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(TEXT, "outputs.trace", outputs.trace, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(TEXT, "outputs.schedule", outputs.schedule, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(INT, "outputs.timeline", outputs.timeline, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(F64, "outputs.max_B", outputs.max_B, NULL, NULL, .flags = MQ_ARG_PLAN),
 	{ .type = MQ_ARG_END },
 };
 /* An argument for each row of both tables, once. */
-enum { MOST_ARGS = 64 };
+enum { MOST_ARGS = 128 };
 
 static void init_plan(struct mq_job *job)
 {
@@ -39,17 +44,20 @@ void mq_job_init(struct mq_job *job)
 	init_plan(job);
 }
 
-static uint32_t encode(const struct mq_job *job, uint32_t flags, struct mq_arena *arena, char **argv)
+static uint32_t encode(const struct mq_job *job, struct mq_arena *arena, char **argv)
 {
+	const uint32_t flags = MQ_ARG_PLAN | MQ_ARG_MACHINE;
 	uint32_t n = mq_args_encode(rows, job, flags, arena, argv);
 
-	return n + mq_args_encode(mq_question_args, &job->asked, flags, arena, argv + n);
+	n += mq_args_encode(mq_question_args, &job->asked, flags, arena, argv + n);
+	mq_assert(n <= MOST_ARGS);
+	return n;
 }
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
 	char **argv = mq_arena_array(a, MOST_ARGS + j->n_calib + j->n_change, char *);
-	uint32_t n = encode(j, MQ_ARG_PLAN | MQ_ARG_MACHINE, a, argv);
+	uint32_t n = encode(j, a, argv);
 
 	for (uint32_t i = 0; i < j->n_calib; i++)
 		argv[n++] = mq_arena_printf(a, "calib=%s", j->calib[i]);
@@ -59,18 +67,33 @@ char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 	return argv;
 }
 
-char *mq_job_pack(const struct mq_job *job, struct mq_arena *arena, uint32_t *size)
+void *mq_job_pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena, size_t *size)
 {
-	char *argv[MOST_ARGS], *bytes, *at;
-	uint32_t n = encode(job, MQ_ARG_PLAN, arena, argv);
+	char *argv[MOST_ARGS];
+	uint32_t n = encode(job, arena, argv), args_size = 0;
+	size_t plan_size;
+	const void *packed = mq_plan_pack(plan, arena, &plan_size);
 
-	*size = 0;
 	for (uint32_t i = 0; i < n; i++)
-		*size += (uint32_t)strlen(argv[i]) + 1;
-	at = bytes = mq_arena_alloc(arena, *size);
+		args_size += (uint32_t)strlen(argv[i]) + 1;
+	*size = sizeof(args_size) + args_size + plan_size;
+	char *bytes = mq_arena_alloc(arena, *size), *at = mempcpy(bytes, &args_size, sizeof(args_size));
 	for (uint32_t i = 0; i < n; i++)
 		at = stpcpy(at, argv[i]) + 1;
+	memcpy(at, packed, plan_size);
 	return bytes;
+}
+
+enum mq_status mq_job_parts(const void *bytes, size_t size, struct mq_job_parts *p, struct mq_err *err)
+{
+	*p = (struct mq_job_parts){ .args = (const char *)bytes + sizeof(p->args_size) };
+	if (size > sizeof(p->args_size))
+		memcpy(&p->args_size, bytes, sizeof(p->args_size));
+	if (!p->args_size || p->args_size > size - sizeof(p->args_size) || p->args[p->args_size - 1])
+		return mq_fail(err, MQ_EBUG, "a question cut short");
+	p->plan = p->args + p->args_size;
+	p->plan_size = size - sizeof(p->args_size) - p->args_size;
+	return MQ_OK;
 }
 
 static enum mq_status set(struct mq_job *job, const char *text, struct mq_err *err)
@@ -85,19 +108,13 @@ static enum mq_status set(struct mq_job *job, const char *text, struct mq_err *e
 			      text);
 }
 
-enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
+enum mq_status mq_job_unpack(const struct mq_job_parts *parts, struct mq_arena *arena, struct mq_job *job,
 			     struct mq_err *err)
 {
-	const struct mq_asked machine = job->asked;
+	const char *args = memcpy(mq_arena_alloc(arena, parts->args_size), parts->args, parts->args_size);
 
-	if (!size || bytes[size - 1])
-		return mq_fail(err, MQ_EBUG, "a question cut short");
 	init_plan(job);
-	job->asked.platform = machine.platform;
-	job->asked.devices = machine.devices;
-	job->asked.seed = machine.seed;
-	bytes = memcpy(mq_arena_alloc(arena, size), bytes, size);
-	for (const char *at = bytes; at < bytes + size; at += strlen(at) + 1)
+	for (const char *at = args; at < args + parts->args_size; at += strlen(at) + 1)
 		MQ_TRY(set(job, at, err));
 	return MQ_OK;
 }

@@ -4,6 +4,7 @@
 #define MQ_JUDGE_JOB_H
 
 #include "maquette/calib.h"
+#include "judge/outputs.h"
 #include "schedule/jitter.h"
 #include "maquette/question.h"
 #include "software/asked.h"
@@ -22,6 +23,7 @@ struct mq_job {
 	bool analytic;           /* one pass without contention in place of the simulation */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
+	struct mq_outputs outputs;
 };
 
 /* A batch of 1, no software, no time-outs but 600 s of clock time per plan. */
@@ -29,11 +31,19 @@ void mq_job_init(struct mq_job *job);
 
 /* "key=value" arguments, NULL-terminated, without a program name; *argc of them. */
 char **mq_job_encode(const struct mq_job *job, struct mq_arena *arena, int *argc);
-/* The part of a job that may differ from plan to plan in one pool (model, software, training options and how
- * it is judged), as bytes for a pipe; the arguments of mq_job_encode, each ended by a zero. */
-char *mq_job_pack(const struct mq_job *job, struct mq_arena *arena, uint32_t *size);
-/* Reads such bytes; what else `job` has stays. */
-enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
+/* A job and a plan of it as bytes for a pipe. Calibrations and changes, which are the same for all plans of a pool, are
+ * not in it. */
+void *mq_job_pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena, size_t *size);
+/* The parts of such bytes: arguments, each ended by a zero, and a packed plan. MQ_EBUG: cut short. */
+struct mq_job_parts {
+	const char *args, *plan;
+	uint32_t args_size;
+	size_t plan_size;
+};
+enum mq_status mq_job_parts(const void *bytes, size_t size, struct mq_job_parts *parts,
+			    struct mq_err *err) MQ_MUST_CHECK;
+/* Reads the arguments; calibrations and changes of `job` stay. */
+enum mq_status mq_job_unpack(const struct mq_job_parts *parts, struct mq_arena *arena, struct mq_job *job,
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: an unknown key or a bad value. */
 enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,

@@ -453,22 +453,6 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 	return MQ_OK;
 }
 
-/* A job's question and a plan in one message. */
-static const void *pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena, size_t *size)
-{
-	uint32_t question_size;
-	size_t plan_size;
-	const char *question = mq_job_pack(job, arena, &question_size);
-	const void *packed = mq_plan_pack(plan, arena, &plan_size);
-
-	*size = sizeof(question_size) + question_size + plan_size;
-	char *bytes = mq_arena_alloc(arena, *size);
-	memcpy(bytes, &question_size, sizeof(question_size));
-	memcpy(bytes + sizeof(question_size), question, question_size);
-	memcpy(bytes + sizeof(question_size) + question_size, packed, plan_size);
-	return bytes;
-}
-
 /* To a worker that is idle, or will be soon. */
 static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index, const struct batch *b,
 			       struct mq_err *err)
@@ -476,7 +460,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 	size_t size;
 
 	MQ_TRY(revive(p, w, err));
-	const void *bytes = pack(b->job ? b->job[index] : p->job, b->plan[index], &p->scratch, &size);
+	const void *bytes = mq_job_pack(b->job ? b->job[index] : p->job, b->plan[index], &p->scratch, &size);
 	if (w->plan == MQ_NONE) {
 		w->plan = index;
 		w->since_s = clock_s();
@@ -662,14 +646,6 @@ void mq_pool_until(struct mq_pool *p, double left_s)
 	p->until_s = clock_s() + left_s;
 }
 
-static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *err)
-{
-	if (from && strlen(from) >= 1024)
-		return mq_bad(err, "%.40s...: path longer than 1023 characters", from);
-	snprintf(to, 1024, "%s", from ? from : "");
-	return MQ_OK;
-}
-
 /* Waits for a worker's answer while taking what it says: it must not block on that. */
 static bool hear_out(struct mq_pool *p, const struct worker *w)
 {
@@ -725,20 +701,14 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, con
 			      struct mq_result *result, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline, .max_B = outputs->max_B };
+	struct question question = { .kind = MQ_WIRE_DETAIL };
+	struct mq_job job = *p->job;
 	struct mq_wire_head head;
-	size_t size;
 	void *answer;
 	int how;
 
-	MQ_TRY(copy_path(d.dir, outputs->dir, err));
-	MQ_TRY(copy_path(d.trace, outputs->trace, err));
-	MQ_TRY(copy_path(d.schedule, outputs->schedule, err));
-	const void *packed = pack(p->job, plan, &scratch, &size);
-	char *bytes = mq_arena_alloc(&scratch, sizeof(d) + size);
-	memcpy(bytes, &d, sizeof(d));
-	memcpy(bytes + sizeof(d), packed, size);
-	const struct question question = { MQ_WIRE_DETAIL, bytes, sizeof(d) + size };
+	job.outputs = *outputs;
+	question.bytes = mq_job_pack(&job, plan, &scratch, &question.size);
 	if (p->worker[0].fd >= 0) /* a new one: it judges twice, and no clock has come far */
 		MQ_TRY(let_go(p, &p->worker[0], &how, err));
 	enum mq_status status = ask_worker(p, &question, result, &head, &answer, err);
@@ -754,10 +724,10 @@ enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coschedule
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_head head;
 	struct mq_result lost;
-	size_t size;
 	void *answer;
-	void *bytes = mq_coscheduled_pack_ask(job, n, steps, &scratch, &size);
-	const struct question question = { MQ_WIRE_TOGETHER, bytes, size };
+	struct question question = { .kind = MQ_WIRE_TOGETHER };
+
+	question.bytes = mq_coscheduled_pack_ask(job, n, steps, &scratch, &question.size);
 	enum mq_status status = ask_worker(p, &question, &lost, &head, &answer, err);
 
 	if (status == MQ_OK)

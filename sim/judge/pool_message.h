@@ -18,21 +18,15 @@ enum mq_wire_kind {
 			   this and of further routes, uint32_t each */
 	MQ_WIRE_FORK,     /* main: nothing; server: pid, with the worker's socket */
 	MQ_WIRE_REAP,     /* main: pid, server: its wait status after it was killed */
-	MQ_WIRE_JUDGE,    /* main: a plan; worker: struct mq_result */
+	MQ_WIRE_JUDGE,    /* main: a job and a plan (mq_job_pack); worker: struct mq_result */
 	MQ_WIRE_LAST,     /* worker: the same as its last answer, replace me */
-	MQ_WIRE_DETAIL,   /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
+	MQ_WIRE_DETAIL,   /* the same, with the job's outputs */
 	MQ_WIRE_TOGETHER, /* main: packed jobs; worker: packed scores (coscheduled.h) */
 };
 
 struct mq_wire_head {
 	uint32_t kind, unused;
 	uint64_t size;
-};
-
-struct mq_wire_detail {
-	char dir[1024], trace[1024], schedule[1024]; /* "" = none */
-	uint32_t timeline;
-	double max_B;
 };
 
 /* False: the other side is gone (or, for receive, sent something impossible). */

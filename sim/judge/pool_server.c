@@ -49,21 +49,16 @@ static void send_error(int fd, const struct mq_err *err)
 /* ---- worker ------------------------------------------------------------------------------------ */
 
 /* The question that comes before a plan; the newest is remembered, since most plans have the same. */
-static enum mq_status take_question(struct server *s, const char *bytes, size_t size, size_t *used, struct mq_err *err)
+static enum mq_status take_question(struct server *s, const struct mq_job_parts *parts, struct mq_err *err)
 {
-	uint32_t n = 0;
+	uint32_t n = parts->args_size;
 
-	if (size >= sizeof(n))
-		memcpy(&n, bytes, sizeof(n));
-	if (!n || n > size - sizeof(n))
-		return mq_fail(err, MQ_EBUG, "a question cut short");
-	*used = sizeof(n) + n;
-	if (s->asked && n == s->asked_size && !memcmp(s->asked, bytes + sizeof(n), n))
+	if (s->asked && n == s->asked_size && !memcmp(s->asked, parts->args, n))
 		return MQ_OK;
 	mq_arena_rewind(&s->asking, (struct mq_arena_mark){ NULL, 0 });
 	s->asked = NULL;
 	s->asked_job = s->job;
-	MQ_TRY(mq_job_unpack(bytes + sizeof(n), n, &s->asking, &s->asked_job, err));
+	MQ_TRY(mq_job_unpack(parts, &s->asking, &s->asked_job, err));
 	MQ_TRY(mq_job_question(&s->asked_job, &s->asking, &s->q, err));
 	s->q.cluster = s->part;
 	s->q.calib = s->calib;
@@ -79,7 +74,7 @@ static enum mq_status take_question(struct server *s, const char *bytes, size_t 
 		.jitter = s->asked_job.jitter,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);
-	memcpy(s->asked, bytes + sizeof(n), n);
+	memcpy(s->asked, parts->args, n);
 	s->asked_size = n;
 	return MQ_OK;
 }
@@ -90,12 +85,14 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 		  struct mq_judged *out)
 {
 	struct mq_err err = MQ_ERR_INIT;
+	struct mq_job_parts parts;
 	struct mq_plan plan;
-	size_t used = 0;
-	enum mq_status status = take_question(s, bytes, size, &used, &err);
+	enum mq_status status = mq_job_parts(bytes, size, &parts, &err);
 
 	if (status == MQ_OK)
-		status = mq_plan_unpack((const char *)bytes + used, size - used, &s->scratch, &plan, &err);
+		status = take_question(s, &parts, &err);
+	if (status == MQ_OK)
+		status = mq_plan_unpack(parts.plan, parts.plan_size, &s->scratch, &plan, &err);
 	s->judged_tasks = 0;
 	struct mq_judge how = s->judge;
 	if (status == MQ_OK && outputs)
@@ -113,30 +110,21 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 	snprintf(out->result.message, sizeof(out->result.message), "%.250s", err.text);
 }
 
-static const char *given(const char *text)
-{
-	return *text ? text : NULL;
-}
-
 /* The numbers are those of any judgement of this plan, to the last digit; words and files are of one that shows
  * every task. */
-static bool detail(struct server *s, int fd, const char *bytes, size_t size)
+static bool detail(struct server *s, int fd, const void *bytes, size_t size)
 {
+	const struct mq_outputs *outputs = &s->asked_job.outputs;
+	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_wire_detail d;
 	struct mq_judged out;
 
-	if (size < sizeof(d))
-		return false;
-	memcpy(&d, bytes, sizeof(d));
-	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule), d.timeline, d.max_B };
-	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
-	judge(s, bytes + sizeof(d), size - sizeof(d), NULL, &out);
+	judge(s, bytes, size, NULL, &out);
 	struct mq_result result = out.result;
 	mq_arena_rewind(&s->scratch, mark);
-	judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
+	judge(s, bytes, size, outputs, &out);
 	mq_outputs_explain(&out, &result);
-	if (mq_simulate_outputs(&s->judge, &out, &outputs, &result, &err) != MQ_OK) {
+	if (mq_simulate_outputs(&s->judge, &out, outputs, &result, &err) != MQ_OK) {
 		send_error(fd, &err);
 		return true;
 	}
