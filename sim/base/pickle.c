@@ -1,6 +1,7 @@
 /* pickle.c - see pickle.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/pickle.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,7 +397,7 @@ static void put_little(FILE *f, uint64_t value, uint32_t n)
 		fputc((int)(value & 0xff), f);
 }
 
-void mq_pickle_put_u64(FILE *f, uint64_t value)
+static void put_number(FILE *f, uint64_t value)
 {
 	if (value <= INT32_MAX) {
 		fputc('J', f);
@@ -408,16 +409,33 @@ void mq_pickle_put_u64(FILE *f, uint64_t value)
 	fputc(0, f);
 }
 
-void mq_pickle_put_bool(FILE *f, bool value)
-{
-	fputc(value ? 0x88 : 0x89, f);
-}
-
-void mq_pickle_put_text(FILE *f, const char *text)
+static void put_text(FILE *f, const char *text)
 {
 	size_t n = strlen(text);
 
 	fputc('X', f);
 	put_little(f, n, 4);
 	fwrite(text, 1, n, f);
+}
+
+void mq_pickle_put(FILE *f, const char *format, ...)
+{
+	static const char *const plain[128] = {
+		['<'] = "\x80\x02", ['>'] = ".", ['{'] = "}(", ['}'] = "u", ['['] = "](", [']'] = "e", [' '] = ""
+	};
+	va_list values;
+
+	va_start(values, format);
+	for (; *format; format++)
+		if (*format == 't')
+			put_text(f, va_arg(values, const char *));
+		else if (*format == 'u')
+			put_number(f, va_arg(values, uint64_t));
+		else if (*format == 'i')
+			put_number(f, va_arg(values, uint32_t));
+		else if (*format == 'b')
+			fputc(va_arg(values, int) ? 0x88 : 0x89, f);
+		else
+			fputs(plain[(unsigned char)*format], f);
+	va_end(values);
 }

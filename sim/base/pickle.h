@@ -45,16 +45,8 @@ const char *mq_pickle_text(const struct mq_pickle *dict, const char *key, const 
 /* Items of a list; 0 of what is none. */
 uint32_t mq_pickle_items(const struct mq_pickle *list);
 
-/* Writing, in protocol 2: a value after the other; dicts and lists are opened, filled (a key before each value of a
- * dict), and closed, by texts for fputs. */
-#define MQ_PICKLE_BEGIN      "\x80\x02"
-#define MQ_PICKLE_END        "."
-#define MQ_PICKLE_DICT_OPEN  "}("
-#define MQ_PICKLE_DICT_CLOSE "u"
-#define MQ_PICKLE_LIST_OPEN  "]("
-#define MQ_PICKLE_LIST_CLOSE "e"
-void mq_pickle_put_u64(FILE *file, uint64_t value);
-void mq_pickle_put_bool(FILE *file, bool value);
-void mq_pickle_put_text(FILE *file, const char *text);
+/* Writing, in protocol 2, by a format of one letter each: '<' and '>' begin and end the pickle, '{' '}' a dict (a key
+ * before each value), '[' ']' a list; 't' is a text, 'u' a uint64_t, 'i' a uint32_t, 'b' a bool. Blanks mean nothing. */
+void mq_pickle_put(FILE *file, const char *format, ...);
 
 #endif

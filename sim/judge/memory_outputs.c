@@ -24,38 +24,21 @@ static const char *op_name(const struct mq_question *q, uint32_t op)
 	return op == MQ_NONE ? "" : q->model->op[op].name;
 }
 
-static void put_pair(FILE *f, const char *key, uint64_t value)
-{
-	mq_pickle_put_text(f, key);
-	mq_pickle_put_u64(f, value);
-}
-
-static void put_words(FILE *f, const char *key, const char *value)
-{
-	mq_pickle_put_text(f, key);
-	mq_pickle_put_text(f, value);
-}
-
 static void put_frame(FILE *f, const char *name, const char *filename)
 {
-	fputs(MQ_PICKLE_DICT_OPEN, f);
-	put_words(f, "name", name);
-	put_words(f, "filename", filename);
-	put_pair(f, "line", 0);
-	fputs(MQ_PICKLE_DICT_CLOSE, f);
+	mq_pickle_put(f, "{tt tt ti}", "name", name, "filename", filename, "line", 0);
 }
 
 static void put_frames(FILE *f, const struct mq_question *q, const struct mq_allocation_event *e)
 {
-	mq_pickle_put_text(f, "frames");
-	fputs(MQ_PICKLE_LIST_OPEN, f);
+	mq_pickle_put(f, "t[", "frames");
 	if (e && e->event != MQ_BLOCK_TAKEN)
 		put_frame(f, "freed", op_name(q, e->by));
 	if (e) {
 		put_frame(f, e->what, op_name(q, e->op));
 		put_frame(f, mq_purpose_name(e->purpose), "maquette");
 	}
-	fputs(MQ_PICKLE_LIST_CLOSE, f);
+	mq_pickle_put(f, "]");
 }
 
 MQ_COMPARE(by_address, struct mq_allocation_event, MQ_ORDER(a->address, b->address))
@@ -81,13 +64,10 @@ static struct mq_allocation_event *left(const struct mq_allocation_log *log, enu
 static void put_block(FILE *f, const struct mq_question *q, uint64_t address, uint64_t size,
 		      const struct mq_allocation_event *e)
 {
-	fputs(MQ_PICKLE_DICT_OPEN, f);
-	put_pair(f, "address", address);
-	put_pair(f, "size", size);
-	put_pair(f, "requested_size", size);
-	put_words(f, "state", e ? "active_allocated" : "inactive");
+	mq_pickle_put(f, "{tu tu tu tt", "address", address, "size", size, "requested_size", size, "state",
+		      e ? "active_allocated" : "inactive");
 	put_frames(f, q, e);
-	fputs(MQ_PICKLE_DICT_CLOSE, f);
+	mq_pickle_put(f, "}");
 }
 
 /* A segment and those of `block` [*k ..] that lie in it. */
@@ -98,20 +78,11 @@ static void put_segment(FILE *f, const struct mq_question *q, const struct mq_al
 
 	for (uint32_t i = *k; i < n && block[i].address < end; i++)
 		live += block[i].size;
-	fputs(MQ_PICKLE_DICT_OPEN, f);
-	put_pair(f, "device", 0);
-	put_pair(f, "address", at);
-	put_pair(f, "total_size", segment->size);
-	put_pair(f, "allocated_size", live);
-	put_pair(f, "active_size", live);
-	put_pair(f, "requested_size", live);
-	put_pair(f, "stream", segment->stream);
-	put_words(f, "segment_type", segment->size > 2 << 20 ? "large" : "small");
-	mq_pickle_put_text(f, "is_expandable");
-	mq_pickle_put_bool(f, false);
+	mq_pickle_put(f, "{ti tu tu tu tu tu ti tt tb", "device", 0, "address", at, "total_size", segment->size,
+		      "allocated_size", live, "active_size", live, "requested_size", live, "stream", segment->stream,
+		      "segment_type", segment->size > 2 << 20 ? "large" : "small", "is_expandable", false);
 	put_frames(f, q, NULL);
-	mq_pickle_put_text(f, "blocks");
-	fputs(MQ_PICKLE_LIST_OPEN, f);
+	mq_pickle_put(f, "t[", "blocks");
 	for (; *k < n && block[*k].address < end; ++*k) {
 		if (block[*k].address > at)
 			put_block(f, q, at, block[*k].address - at, NULL);
@@ -120,7 +91,7 @@ static void put_segment(FILE *f, const struct mq_question *q, const struct mq_al
 	}
 	if (at < end)
 		put_block(f, q, at, end - at, NULL);
-	fputs(MQ_PICKLE_LIST_CLOSE MQ_PICKLE_DICT_CLOSE, f);
+	mq_pickle_put(f, "]}");
 }
 
 static void put_segments(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
@@ -130,11 +101,10 @@ static void put_segments(FILE *f, const struct mq_question *q, const struct mq_a
 		left(log, MQ_SEGMENT_TAKEN, MQ_SEGMENT_GIVEN, log->arena, &n_segments);
 	const struct mq_allocation_event *block = left(log, MQ_BLOCK_TAKEN, MQ_BLOCK_FREE, log->arena, &n_blocks);
 
-	mq_pickle_put_text(f, "segments");
-	fputs(MQ_PICKLE_LIST_OPEN, f);
+	mq_pickle_put(f, "t[", "segments");
 	for (uint32_t i = 0; i < n_segments; i++)
 		put_segment(f, q, &segment[i], block, n_blocks, &k);
-	fputs(MQ_PICKLE_LIST_CLOSE, f);
+	mq_pickle_put(f, "]");
 }
 
 static void put_trace(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
@@ -145,21 +115,16 @@ static void put_trace(FILE *f, const struct mq_question *q, const struct mq_allo
 					      [MQ_SEGMENT_TAKEN] = "segment_alloc",
 					      [MQ_SEGMENT_GIVEN] = "segment_free" };
 
-	mq_pickle_put_text(f, "device_traces");
-	fputs(MQ_PICKLE_LIST_OPEN MQ_PICKLE_LIST_OPEN, f);
+	mq_pickle_put(f, "t[[", "device_traces");
 	for (uint32_t i = 0; i < log->n; i++) {
 		const struct mq_allocation_event *e = &log->event[i];
 
-		fputs(MQ_PICKLE_DICT_OPEN, f);
-		put_words(f, "action", action[e->event]);
-		put_pair(f, "addr", e->address);
-		put_pair(f, "size", e->size);
-		put_pair(f, "stream", e->stream);
-		put_pair(f, "time_us", i);
+		mq_pickle_put(f, "{tt tu tu ti ti", "action", action[e->event], "addr", e->address, "size", e->size,
+			      "stream", e->stream, "time_us", i);
 		put_frames(f, q, e->event <= MQ_BLOCK_FREE ? e : NULL);
-		fputs(MQ_PICKLE_DICT_CLOSE, f);
+		mq_pickle_put(f, "}");
 	}
-	fputs(MQ_PICKLE_LIST_CLOSE MQ_PICKLE_LIST_CLOSE, f);
+	mq_pickle_put(f, "]]");
 }
 
 static enum mq_status write_snapshot(const struct mq_question *q, const struct mq_allocation_log *log, const char *path,
@@ -168,14 +133,10 @@ static enum mq_status write_snapshot(const struct mq_question *q, const struct m
 	FILE *f;
 
 	MQ_TRY(mq_file_open(path, &f, err));
-	fputs(MQ_PICKLE_BEGIN MQ_PICKLE_DICT_OPEN, f);
+	mq_pickle_put(f, "<{");
 	put_segments(f, q, log);
 	put_trace(f, q, log);
-	mq_pickle_put_text(f, "allocator_settings");
-	fputs(MQ_PICKLE_DICT_OPEN MQ_PICKLE_DICT_CLOSE, f);
-	mq_pickle_put_text(f, "external_annotations");
-	fputs(MQ_PICKLE_LIST_OPEN MQ_PICKLE_LIST_CLOSE MQ_PICKLE_DICT_CLOSE, f);
-	fputs(MQ_PICKLE_END, f);
+	mq_pickle_put(f, "t{} t[]}>", "allocator_settings", "external_annotations");
 	return mq_file_close(f, path, err);
 }
 
