@@ -8,7 +8,7 @@
 
 #include "fuzz/fuzz.h"
 
-#define TEST(name) int main_##name(int argc, char **argv);
+#define TEST(name)   int main_##name(int argc, char **argv);
 #define TARGET(name) int input_##name(const uint8_t *data, size_t size);
 #include "tests.def"
 #undef TEST
@@ -18,10 +18,10 @@ int main(int argc, char **argv)
 {
 	const char *name = basename(argv[0]);
 
-#define TEST(test)               \
+#define TEST(test)                \
 	if (!strcmp(name, #test)) \
 		return main_##test(argc, argv);
-#define TARGET(target)             \
+#define TARGET(target)              \
 	if (!strcmp(name, #target)) \
 		return fuzz_replay(input_##target, argc, argv);
 #include "tests.def"

@@ -228,7 +228,7 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	char **args = mq_job_encode(p->job, &p->scratch, &argc);
 	char **argv = mq_arena_array(&p->scratch, argc + 3, char *);
 
-	argv[0] = mq_arena_strdup(&p->scratch, "maquette");
+	argv[0] = program_invocation_short_name;
 	argv[1] = mq_arena_strdup(&p->scratch, "worker");
 	memcpy(argv + 2, args, (size_t)argc * sizeof(*argv));
 	if (nothing < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) || pipe2(pipes, O_CLOEXEC)) {
