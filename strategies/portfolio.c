@@ -8,7 +8,8 @@
  * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on one that
  * the analytic executor finds too large: its engine hears the verdict at once.
  *
- * On large clusters, where the engines' first plans take seconds, one of portfolio/first.h comes before them.
+ * The plans that users of the software know (portfolio/usual.h) come before those of the engines, and on large clusters,
+ * where the engines' first plans take seconds, one that fits.
  *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
@@ -20,15 +21,15 @@
 
 #include "maquette/engine.h"
 #include "maquette/loader.h"
-#include "portfolio/first.h"
+#include "portfolio/usual.h"
 #include "lib/plans.h"
 #include "lib/plugin_file.h"
 #include "lib/moves/refine.h"
 
 /* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
  * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own
- * first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a plan before it. */
-enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 16, FEW_EVALS = 16 };
+ * first plan takes more than a few tenths of a second; a budget of FEW_EVALS has no plans before it. */
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, USUAL, MANY = 16, FEW_EVALS = 16 };
 
 struct child {
 	const struct mq_engine *engine;
@@ -51,7 +52,8 @@ struct portfolio {
 	uint32_t n;
 	double best_s;
 	uint64_t refined, refine_idle, skipped;
-	bool first; /* the plan that was there at once was proposed, or there is none */
+	struct mq_usual usual;
+	bool usual_done; /* there are no more of these */
 	struct mq_refine refine;
 	struct mq_map known; /* effects with a result */
 	struct mq_result *result;
@@ -308,10 +310,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool refine = problem->costs->screen != NULL, found = false;
 	uint32_t who = MQ_NONE;
 
-	if (!s->first && problem->q->cluster->n_devices > MANY && problem->evals > FEW_EVALS) {
-		s->first = true;
-		found = mq_first_plan(problem, arena, plan);
-		who = FIRST;
+	if (!s->usual_done && problem->evals > FEW_EVALS) {
+		bool ran = isfinite(s->best_s) || problem->q->cluster->n_devices <= MANY;
+
+		found = mq_usual_next(&s->usual, problem, ran, arena, plan);
+		s->usual_done = !found;
+		who = USUAL;
 	}
 	while (!found) {
 		who = choose(s, refine);
@@ -324,7 +328,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	if (who == REFINE)
 		s->refined++;
-	else if (who != FIRST)
+	else if (who != USUAL)
 		s->child[who].waiting = true;
 	s->asked[s->n_asked++ % RING] = who;
 	return MQ_OK;
@@ -350,7 +354,7 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 		if (fits)
 			c->best_s = fmin(c->best_s, result->step_time_s);
 		mq_refine_offer(&s->refine, plan, result);
-	} else if (who == FIRST) {
+	} else if (who == USUAL) {
 		mq_refine_offer(&s->refine, plan, result);
 	} else {
 		mq_refine_hear(&s->refine, plan, result);

@@ -146,9 +146,9 @@ static bool known(struct mq_ranking *r, const struct mq_candidate *c)
 static void add_software(struct mq_ranking *r, const struct mq_candidate *c)
 {
 	for (uint32_t i = 0; i < r->search->n_software; i++) {
-		struct mq_software_best *s = &r->software[i];
+		struct mq_named_candidate *s = &r->software[i];
 
-		if (mq_text_has_word(c->runs_in, s->software) && (!s->best.plan || before(c, &s->best)))
+		if (mq_text_has_word(c->runs_in, s->name) && (!s->best.plan || before(c, &s->best)))
 			mq_candidate_keep(&s->best, c, r->arena);
 	}
 }
@@ -162,10 +162,10 @@ void mq_ranking_init(struct mq_ranking *r, const struct mq_search *search, struc
 		.arena = arena,
 		.room = room,
 		.candidate = mq_arena_array(arena, room + 1, struct mq_candidate),
-		.software = mq_arena_array(arena, search->n_software, struct mq_software_best),
+		.software = mq_arena_array(arena, search->n_software, struct mq_named_candidate),
 	};
 	for (uint32_t i = 0; i < search->n_software; i++)
-		r->software[i].software = search->software[i].software.name;
+		r->software[i].name = search->software[i].software.name;
 }
 
 void mq_ranking_add(struct mq_ranking *r, struct mq_candidate *c)

@@ -325,6 +325,18 @@ static enum mq_status judge(struct loop *loop, uint32_t first, struct mq_err *er
 	return MQ_OK;
 }
 
+static void keep_usual(struct loop *loop, const struct mq_candidate *c)
+{
+	struct mq_search_outcome *out = loop->outcome;
+
+	if (!c->plan->usual || out->n_usual == MQ_MOST_USUAL)
+		return;
+	struct mq_named_candidate *usual = &out->usual[out->n_usual++];
+
+	usual->name = c->plan->usual;
+	mq_candidate_keep(&usual->best, c, loop->arena);
+}
+
 /* Row, report, ranking, observe: in order of engine and index. */
 static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq_err *err)
 {
@@ -355,6 +367,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 		loop->outcome->crashed += c->result.verdict == MQ_VERDICT_CRASH;
 		note_failure(loop, c);
 	}
+	keep_usual(loop, c);
 	p->report->best_step_time_s = p->best;
 	if (loop->search->dir)
 		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->q->cluster, err));

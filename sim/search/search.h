@@ -82,11 +82,13 @@ struct mq_candidate {
 	struct mq_result result;
 };
 
-/* The best plan among those that a software can run. */
-struct mq_software_best {
-	const char *software;
-	struct mq_candidate best; /* plan: NULL where it can run none that is feasible */
+/* A plan that is shown beside the ranking, whatever its place: the best of a software, or a usual one. */
+struct mq_named_candidate {
+	const char *name;
+	struct mq_candidate best; /* plan: NULL where there is none */
 };
+
+enum { MQ_MOST_USUAL = 8 };
 
 struct mq_engine_report {
 	const char *engine;
@@ -106,8 +108,10 @@ struct mq_search_outcome {
 	const char *objective; /* what the best are ranked by */
 	uint32_t n_best;
 	struct mq_candidate *best; /* [n_best], best first, of near-equal plans one */
-	uint32_t n_software;
-	struct mq_software_best *software; /* [n_software], in the order of mq_search.software */
+	uint32_t n_software, n_usual;
+	struct mq_named_candidate *software; /* [n_software], in the order of mq_search.software; of those that a
+					      * software can run the best that is feasible */
+	struct mq_named_candidate usual[MQ_MOST_USUAL]; /* plans that an engine calls usual, feasible or not */
 	uint64_t proposals, feasible, judged, cached, resumed;
 	double least_s;   /* what no plan is below (proof; 0 = not asked) */
 	uint64_t crashed; /* proposals whose simulator died: not judged, in truth */
@@ -140,8 +144,8 @@ struct mq_ranking {
 	uint32_t n, room;               /* room: candidates that are kept at most */
 	struct mq_candidate *candidate; /* [n], best first; they differ in effect */
 	uint32_t n_seen, seen_room;
-	struct mq_seen *seen;              /* every feasible proposal */
-	struct mq_software_best *software; /* [search->n_software] */
+	struct mq_seen *seen;                /* every feasible proposal */
+	struct mq_named_candidate *software; /* [search->n_software] */
 };
 void mq_ranking_init(struct mq_ranking *ranking, const struct mq_search *search, struct mq_arena *arena);
 /* Takes a feasible candidate and sets its objective. Copies what it keeps. */

@@ -15,6 +15,7 @@
 #include "search/search.h"
 #include "libraries.h"
 #include "schedule/columns.h"
+#include "session/search_run.h"
 
 struct fixture {
 	struct mq_arena arena;
@@ -360,6 +361,65 @@ static void of_equal_plans_the_tight_come_last(void **state)
 	assert_true(mq_verdict_runs("tight") && mq_verdict_runs("ok") && !mq_verdict_runs("oom"));
 }
 
+/* The first takes 10 s: 8 of compute, 1 of bubble, .5 each over nvswitch and ports. The others are worked out by hand. */
+static void says_why_a_plan_is_not_the_first(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		double compute_s, bubble_s, nvswitch_s, nic_s, host_s, peak_B;
+		bool leaves; /* tensor-parallel ranks sit in several machines */
+		const char *why;
+	} cases[] = {
+		{ 8, 1, .5, .5, 0, 70e9, false, "" },
+		{ 8.2, 3, .5, .3, 0, 70e9, false, "bubble 25 %" },
+		{ 8, 1, .5, 1.7, 0, 70e9, false, "+12 % communication, nic" },
+		{ 8, 1, .5, 1.7, 0, 70e9, true, "tp over nic" },
+		{ 8, 1, .9, .5, 0, 70e9, true, "+4.0 % communication, nvswitch" },
+		{ 9, 1.1, .5, .5, 0, 70e9, false, "+10 % compute" },
+		{ 8.25, 1, .5, .5, 0, 70e9, false, "+2.5 % compute" },
+		{ 8, 1, .5, .5, 2, 70e9, false, "+20 % communication, host" },
+		{ 1, 1, .5, .5, 0, 81.2e9, false, "oom by 1.2 GB" },
+	};
+	struct mq_search_outcome out = { .objective = "step-time", .n_best = 1 };
+	struct mq_candidate first;
+
+	for (uint32_t d = 0; d < 4; d++) /* a machine each */
+		f->cluster->device[d].node = d;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_plan plan;
+		struct mq_candidate c = { .hash = i, .plan = &plan, .objective = 1 };
+		struct mq_result *r = &c.result;
+
+		mq_plan_init(&plan, &f->arena, f->q.model->n_ops);
+		mq_plan_add_config(&plan, &f->arena, 4);
+		for (uint32_t d = 0; d < 4; d++)
+			plan.config[0].device[d] = d;
+		plan.config[0].split[MQ_DIM_OUT] = cases[i].leaves ? 2 : 1;
+		*r = mq_result_none(cases[i].peak_B > 80e9 ? MQ_VERDICT_OOM : MQ_VERDICT_OK);
+		r->compute_s = cases[i].compute_s;
+		r->bubble_s = cases[i].bubble_s;
+		r->link_s[MQ_LINK_NVSWITCH] = cases[i].nvswitch_s;
+		r->link_s[MQ_LINK_NIC] = cases[i].nic_s;
+		r->link_s[MQ_LINK_HOST] = cases[i].host_s;
+		r->exposed_comm_s = cases[i].nvswitch_s + cases[i].nic_s + cases[i].host_s;
+		r->step_time_s = r->compute_s + r->bubble_s + r->exposed_comm_s;
+		r->peak_memory_B = cases[i].peak_B;
+		r->memory_limit_B = 80e9;
+		if (i == 0)
+			first = c;
+		out.best = &first;
+		assert_string_equal(mq_why_not_first(&c, &out, f->cluster, &f->arena), cases[i].why);
+	}
+	struct mq_candidate dear = first;
+
+	dear.hash = 99;
+	dear.objective = 1.07;
+	out.objective = "cost";
+	assert_string_equal(mq_why_not_first(&dear, &out, f->cluster, &f->arena), "+7.0 % cost");
+	dear.objective = INFINITY;
+	assert_string_equal(mq_why_not_first(&dear, &out, f->cluster, &f->arena), "cost not known");
+}
+
 static void a_killed_run_resumes(void **state)
 {
 	struct fixture *f = *state;
@@ -648,6 +708,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(near_equal_plans_are_one_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(near_equal_plans_do_not_crowd_out_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_equal_plans_the_tight_come_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(says_why_a_plan_is_not_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_killed_run_resumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crash_is_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(edited_rows_are_refused, setup, teardown),

@@ -105,6 +105,7 @@ struct mq_plan {
 #undef MQ_MEMBER
 	double engine_objective; /* the engine's own value of it, NaN = none; not hashed */
 	const char *engine_unit; /* unit of engine_objective; not hashed */
+	const char *usual;       /* what users of the software call such a plan, NULL = nothing; not hashed */
 };
 
 /* Has this pipeline, of so many stages, forward and backward passes that can take turns, given two micro-batches? */

@@ -25,6 +25,7 @@ double mq_tflops_per_device(const struct mq_session *session, const struct mq_pl
 struct term {
 	char name[64];
 	double first, second; /* seconds */
+	int link;             /* class of the links; MQ_LINK_OTHER: none */
 };
 
 static void sort_terms(struct term *term, int n)
@@ -45,12 +46,13 @@ static int collect_terms(const struct mq_result *a, const struct mq_result *b, s
 	int n = 0;
 	double listed_a = 0, listed_b = 0;
 
-	term[n++] = (struct term){ "compute", a->compute_s, b->compute_s };
-	term[n++] = (struct term){ "bubble", a->bubble_s, b->bubble_s };
+	term[n++] = (struct term){ "compute", a->compute_s, b->compute_s, MQ_LINK_OTHER };
+	term[n++] = (struct term){ "bubble", a->bubble_s, b->bubble_s, MQ_LINK_OTHER };
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++) {
 		if (!(a->link_s[c] > 0) && !(b->link_s[c] > 0))
 			continue;
 		snprintf(term[n].name, sizeof(term[n].name), "exposed communication, %s", mq_link_class_name(c));
+		term[n].link = c;
 		term[n].first = a->link_s[c];
 		term[n++].second = b->link_s[c];
 		listed_a += a->link_s[c];
@@ -58,7 +60,7 @@ static int collect_terms(const struct mq_result *a, const struct mq_result *b, s
 	}
 	double rest_a = a->exposed_comm_s - listed_a, rest_b = b->exposed_comm_s - listed_b;
 	if (fabs(rest_a) > 1e-6 * a->step_time_s || fabs(rest_b) > 1e-6 * b->step_time_s)
-		term[n++] = (struct term){ "exposed communication, other", rest_a, rest_b };
+		term[n++] = (struct term){ "exposed communication, other", rest_a, rest_b, MQ_LINK_OTHER };
 	sort_terms(term, n);
 	return n;
 }
@@ -185,25 +187,100 @@ uint32_t mq_rank_of(const struct mq_search_outcome *out, uint64_t hash)
 	return 0;
 }
 
-/* The best plan of each software, judged like all others: as the software of the question runs it. */
-static void print_software(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
+/* Do tensor-parallel ranks, which are neighbours, sit in several machines? */
+static bool tensor_leaves_machine(const struct mq_plan *plan, const struct mq_cluster *cluster)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+		uint32_t tp = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+
+		for (uint32_t d = 0; d < c->n_devices; d++)
+			if (cluster->device[c->device[d]].node != cluster->device[c->device[d - d % tp]].node)
+				return true;
+	}
+	return false;
+}
+
+/* "12", or "1.5". */
+static const char *percent(double share, struct mq_arena *arena)
+{
+	return mq_arena_printf(arena, "%.*f", fabs(share) < 0.0995, 100 * share);
+}
+
+const char *mq_why_not_first(const struct mq_candidate *c, const struct mq_search_outcome *out,
+			     const struct mq_cluster *cluster, struct mq_arena *arena)
+{
+	const struct mq_candidate *first = out->n_best ? &out->best[0] : NULL;
+	const struct mq_result *r = &c->result;
+	struct term term[MQ_N_LINK_CLASSES + 4], *most = term;
+	char text[32];
+
+	if (r->verdict == MQ_VERDICT_OOM)
+		return mq_arena_printf(arena, "oom by %s", mq_text_B(r->peak_memory_B - r->memory_limit_B, text));
+	if (r->verdict != MQ_VERDICT_OK)
+		return mq_verdict_name(r->verdict);
+	if (!first || c->hash == first->hash)
+		return "";
+	if (!isfinite(c->objective))
+		return mq_arena_printf(arena, "%s not known", out->objective);
+	if (out->objective && strcmp(out->objective, "step-time"))
+		return c->objective > first->objective ?
+			       mq_arena_printf(arena, "+%s %% %s", percent(c->objective / first->objective - 1, arena),
+					       out->objective) :
+			       "";
+	double step_s = first->result.step_time_s;
+	int n = collect_terms(&first->result, r, term);
+
+	if (!(r->step_time_s > step_s))
+		return "";
+	for (int i = 1; i < n; i++)
+		if (term[i].second - term[i].first > most->second - most->first)
+			most = &term[i];
+	bool network = most->link == MQ_LINK_NIC || most->link == MQ_LINK_FABRIC;
+
+	if (!strcmp(most->name, "bubble"))
+		return mq_arena_printf(arena, "bubble %s %%", percent(r->bubble_s / r->step_time_s, arena));
+	if (network && tensor_leaves_machine(c->plan, cluster))
+		return mq_arena_printf(arena, "tp over %s", mq_link_class_name(most->link));
+	return mq_arena_printf(arena, "+%s %% %s", percent((most->second - most->first) / step_s, arena),
+			       most->name + (strncmp(most->name, "exposed ", 8) ? 0 : 8));
+}
+
+static const char WHY[] = "why not first";
+
+static void widen(int *width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	*width = n > *width ? n : *width;
+}
+
+/* Plans that are shown whatever their rank, judged like all others: as the software of the question runs them. */
+static void print_named(const struct mq_session *session, const struct mq_search_outcome *out, const char *head,
+			const char *about, const struct mq_named_candidate *named, uint32_t n, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool first = true;
+	int why = (int)strlen(WHY);
 
-	for (uint32_t i = 0; i < out->n_software; i++) {
-		const struct mq_candidate *c = &out->software[i].best;
+	for (uint32_t i = 0; i < n; i++)
+		if (named[i].best.plan)
+			widen(&why, mq_why_not_first(&named[i].best, out, session->cluster, &scratch));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_candidate *c = &named[i].best;
 		char time[32], rank[16] = "-";
 
 		if (!c->plan)
 			continue;
 		if (first)
-			fprintf(file, "\n%-18s %11s %5s  best plan that it can run\n", "software", "step", "rank");
+			fprintf(file, "\n%-28s %11s %5s  %-*s  %s\n", head, "step", "rank", why, WHY, about);
 		first = false;
 		if (mq_rank_of(out, c->hash))
 			snprintf(rank, sizeof(rank), "%u", mq_rank_of(out, c->hash));
-		fprintf(file, "%-18s %11s %5s  %s\n", out->software[i].software, mq_text_s(c->result.step_time_s, time),
-			rank, mq_plan_describe(c->plan, session->cluster, &scratch));
+		fprintf(file, "%-28s %11s %5s  %-*s  %s\n", named[i].name,
+			c->result.verdict == MQ_VERDICT_OK ? mq_text_s(c->result.step_time_s, time) : "-", rank, why,
+			mq_why_not_first(c, out, session->cluster, &scratch),
+			mq_plan_describe(c->plan, session->cluster, &scratch));
 	}
 }
 
@@ -213,18 +290,18 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	bool tokens = session->model->tokens_per_sample > 0;
 	char goal[32];
 	bool other = objective_text(&out->best[0], out->objective, goal);
-	int width = 4;
+	int width = 4, why = (int)strlen(WHY);
 
 	for (uint32_t i = 0; i < out->n_best; i++) {
-		int n = (int)strlen(mq_row_text(&out->best[i], session->cluster, &scratch));
-
-		width = n > width ? n : width;
+		widen(&width, mq_row_text(&out->best[i], session->cluster, &scratch));
+		widen(&why, mq_why_not_first(&out->best[i], out, session->cluster, &scratch));
 	}
 	fprintf(file, "%4s ", "rank");
 	if (other)
 		fprintf(file, "%14s ", out->objective);
-	fprintf(file, "%11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "step", "samples/s",
-		tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %", "memory", "engine", width, "plan", "runs in");
+	fprintf(file, "%11s %10s %12s %12s %6s %10s  %-14s %-*s  %-*s  %s\n", "step", "samples/s",
+		tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %", "memory", "engine", why, WHY, width, "plan",
+		"runs in");
 	for (uint32_t i = 0; i < out->n_best; i++) {
 		const struct mq_candidate *c = &out->best[i];
 		const char *mark = mq_result_tight(&c->result) ? "~" : "";
@@ -239,7 +316,8 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
 		number(file, 100 * c->result.mfu, 1, 6);
-		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width,
+		fprintf(file, " %10s  %-14s %-*s  %-*s  %s\n", marked, c->engine, why,
+			mq_why_not_first(c, out, session->cluster, &scratch), width,
 			mq_row_text(c, session->cluster, &scratch), c->runs_in);
 	}
 }
@@ -399,7 +477,8 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 	print_tight(session, out, file);
 	print_prices(session, out, file);
 	print_idle(session, out, file);
-	print_software(session, out, file);
+	print_named(session, out, "usual plan", "plan", out->usual, out->n_usual, file);
+	print_named(session, out, "software", "best plan that it can run", out->software, out->n_software, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out, session->cluster);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
@@ -427,6 +506,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		(unsigned long long)out->judged, (unsigned long long)out->cached);
 	if (!out->n_best) {
 		mq_search_nothing(session, out, file);
+		print_named(session, out, "usual plan", "plan", out->usual, out->n_usual, file);
 		print_engines(out, file);
 		return;
 	}

@@ -10,9 +10,10 @@
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
-static void put_plan(const struct mq_session *s, const struct mq_candidate *c, uint32_t rank, FILE *f)
+static void put_plan(const struct mq_session *s, const struct mq_search_outcome *out, uint32_t rank, FILE *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_candidate *c = &out->best[rank - 1];
 	const struct mq_degrees d = mq_plan_degrees(c->plan);
 	const struct mq_result *r = &c->result;
 
@@ -21,6 +22,7 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 	fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\"", c->hash);
 	mq_json_add_text(f, "plan", mq_plan_describe(c->plan, s->cluster, &scratch));
 	mq_json_add_text(f, "runs_in", c->runs_in ? c->runs_in : "");
+	mq_json_add_text(f, "why_not_first", mq_why_not_first(c, out, s->cluster, &scratch));
 	mq_json_add_text(f, "bottleneck", r->bottleneck);
 	mq_json_add_numbers(f, MQ_TABLE_search_json, "step_time_s", r);
 	mq_json_add_f64(f, "tokens_per_s_per_device", mq_tokens_per_s_device(s, c->plan, r));
@@ -33,23 +35,26 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 		d.n_devices, d.dp, d.tp, d.pp, d.cp, d.ep, c->plan->virtual, c->plan->micro_batches, c->like);
 }
 
-/* The best plan of each software that runs one; rank: null where it is not among the plans above. */
-static void put_software(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+/* Plans by name; rank: null where it is not among the plans above. */
+static void put_named(const struct mq_session *s, const struct mq_search_outcome *out, const char *key,
+		      const struct mq_named_candidate *named, uint32_t n, FILE *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const char *comma = "";
 
-	for (uint32_t i = 0; i < out->n_software; i++) {
-		const struct mq_candidate *c = &out->software[i].best;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_candidate *c = &named[i].best;
 		uint32_t rank = c->plan ? mq_rank_of(out, c->hash) : 0;
 
 		if (!c->plan)
 			continue;
-		fprintf(f, "%s\n    {\"software\": ", comma);
-		mq_json_put_text(f, out->software[i].software);
+		fprintf(f, "%s\n    {\"%s\": ", comma, key);
+		mq_json_put_text(f, named[i].name);
 		fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\"", c->hash);
 		mq_json_add_text(f, "plan", mq_plan_describe(c->plan, s->cluster, &scratch));
+		mq_json_add_text(f, "verdict", mq_result_verdict(&c->result));
 		mq_json_add_f64(f, "step_time_s", c->result.step_time_s);
+		mq_json_add_text(f, "why_not_first", mq_why_not_first(c, out, s->cluster, &scratch));
 		mq_json_add_f64(f, "rank", rank ? rank : NAN);
 		fputc('}', f);
 		comma = ",";
@@ -104,15 +109,17 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		",\n  \"plans\": [",
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
-		put_plan(s, &out->best[i], i + 1, f);
+		put_plan(s, out, i + 1, f);
 	fputs("],\n  \"flop_convention\": ", f);
 	mq_json_put_text(f, mq_flop_convention(s->q.software));
 	fputs(",\n", f);
 	if (!out->n_best)
 		put_reason(s, out, f);
 	put_trust(s, out, f);
-	fputs("  \"software\": [", f);
-	put_software(s, out, f);
+	fputs("  \"usual\": [", f);
+	put_named(s, out, "name", out->usual, out->n_usual, f);
+	fputs("],\n  \"software\": [", f);
+	put_named(s, out, "software", out->software, out->n_software, f);
 	fputs("],\n  \"engines\": [", f);
 	for (uint32_t i = 0; i < out->n_reports; i++) {
 		const struct mq_engine_report *r = &out->report[i];
@@ -132,9 +139,9 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 
 static void put_ranking(struct mq_page *p, const struct mq_session *s, const struct mq_search_outcome *out)
 {
-	static const char *const heads[] = { "rank",   "step",    "samples/s",     "TFLOP/s/GPU", "MFU %",
-					     "memory", "compute", "exposed comm.", "bubble",      "engine",
-					     "plan",   "runs in", "bottleneck",    NULL };
+	static const char *const heads[] = { "rank",          "step",    "samples/s",     "TFLOP/s/GPU", "MFU %",
+					     "memory",        "compute", "exposed comm.", "bubble",      "engine",
+					     "why not first", "plan",    "runs in",       "bottleneck",  NULL };
 	char a[32];
 
 	fputs("<h2>Plans</h2>\n", p->f);
@@ -156,6 +163,7 @@ static void put_ranking(struct mq_page *p, const struct mq_session *s, const str
 		mq_page_number(p, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
 		mq_page_number(p, r->bubble_s, mq_text_s(r->bubble_s, a));
 		mq_page_cell(p, c->engine);
+		mq_page_cell(p, mq_why_not_first(c, out, s->cluster, &p->arena));
 		mq_page_cell(p, mq_row_text(c, s->cluster, &p->arena));
 		mq_page_cell(p, c->runs_in ? c->runs_in : "");
 		mq_page_cell(p, r->bottleneck);

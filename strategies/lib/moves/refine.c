@@ -327,6 +327,7 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	mq_map_add(&r->times, bits_of(screened_s));
 	plan->engine_objective = screened_s;
 	plan->engine_unit = "s per step, screened";
+	plan->usual = NULL;
 	mq_assert(r->n_asked - r->heard < RING);
 	*asked = (struct mq_refine_asked){ (uint32_t)(p - r->point), screened_s };
 	r->n_asked++;

@@ -1,0 +1,150 @@
+/* usual.c - see usual.h. SPDX-License-Identifier: Apache-2.0 */
+#include "portfolio/usual.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+static bool make(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
+		 struct mq_plan *plan)
+{
+	struct mq_err none = MQ_ERR_INIT;
+
+	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK;
+}
+
+/* As many replicas as there are devices for, and micro-batches of few samples: memory first. */
+static void divide(const struct shape_space *space, struct shape_point *p)
+{
+	double batch = floor(space->problem->q->train->batch);
+
+	p->dp = space->set[p->set].n / (p->tp * p->pp);
+	p->micro_batches = p->dp ? (uint32_t)fmax(1, batch / p->dp) : 1;
+	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * p->dp) != 0)
+		p->micro_batches--;
+	/* stages want several micro-batches, and no more than a few of them */
+	while (p->micro_batches > 4 * p->pp && p->micro_batches % 2 == 0)
+		p->micro_batches /= 2;
+}
+
+static struct shape_point point_of(const struct shape_space *space, uint32_t set, uint32_t tp, uint32_t pp,
+				   uint8_t sync, uint8_t recompute)
+{
+	bool infer = space->problem->q->train->infer;
+	struct shape_point p = { .set = set,
+				 .tp = tp,
+				 .pp = pp,
+				 .cp = 1,
+				 .ep = 1,
+				 .virtual = 1,
+				 .pipeline = MQ_PIPE_1F1B,
+				 .recompute = infer ? MQ_RECOMPUTE_NONE : recompute,
+				 .sequence_parallel = shapes_sequence(space, tp, 1) };
+
+	divide(space, &p);
+	p.sync = p.dp > 1 && !infer ? sync : MQ_SYNC_ALLREDUCE;
+	return p;
+}
+
+/* ---- usual plans -------------------------------------------------------------------------------------- */
+
+enum { DEFAULT, ZERO1, ZERO3, TENSOR, N_FAMILIES };
+
+/* The largest degree that a machine and the model have room for; 1: none. */
+static uint32_t tensor_degree(const struct shape_space *space, uint8_t sync, struct mq_arena *arena)
+{
+	uint32_t tp = space->set[0].per_node;
+	struct mq_plan plan;
+
+	for (; tp > 1; tp /= 2) {
+		struct shape_point p = point_of(space, 0, tp, 1, sync, space->software->recompute);
+
+		for (uint32_t r = p.recompute; r < MQ_N_RECOMPUTES; p.recompute = (uint8_t)++r)
+			if (make(space, &p, arena, &plan))
+				return tp;
+	}
+	return 1;
+}
+
+/* The plan of a family: false where the software, the model or the user's constraints leave none, or it is that of an
+ * earlier family. */
+static bool family(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
+{
+	static const char *const name[] = { "defaults of the software", "data parallel, ZeRO-1",
+					    "data parallel, ZeRO-3", "tensor parallel in a machine" };
+	static const uint8_t wanted[] = { [ZERO1] = MQ_SYNC_ZERO1, [ZERO3] = MQ_SYNC_ZERO3 };
+	const double batch = space->problem->q->train->batch;
+	const uint8_t own = space->software->sync;
+	const uint8_t sync = which == DEFAULT ? own :
+			     which == TENSOR  ? (uint8_t)fmax(own, MQ_SYNC_ZERO1) :
+						wanted[which];
+	uint32_t tp = which == TENSOR ? tensor_degree(space, sync, arena) : 1;
+	bool any = false;
+
+	if (which == TENSOR ? tp == 1 : which != DEFAULT && (sync <= own || space->problem->q->train->infer))
+		return false;
+	for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
+		struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r);
+
+		for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
+			any = true;
+			plan->usual = name[which];
+			if (mq_fits(space->problem, plan))
+				return true;
+		}
+	}
+	return any;
+}
+
+/* ---- a plan that fits ----------------------------------------------------------------------------------- */
+
+static bool fitting(struct shape_space *space, struct mq_arena *arena, struct mq_plan *plan)
+{
+	static const struct {
+		uint8_t sync, recompute;
+		bool host;
+	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE, false },
+		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true } };
+	uint32_t set = MQ_NONE; /* the largest of equal devices */
+
+	for (uint32_t i = 0; i < space->n_sets; i++)
+		if (!space->set[i].mixed && (set == MQ_NONE || space->set[i].n > space->set[set].n))
+			set = i;
+
+	/* what slows a step down most comes after all else */
+	for (uint32_t i = 0; set != MQ_NONE && i < 2 * 7; i++)
+		for (uint32_t t = 0; t < 2; t++)
+			for (uint32_t w = i / 7 * 2; w < i / 7 * 2 + 2; w++) {
+				uint32_t tp = t ? space->set[set].per_node : 1;
+				struct shape_point p =
+					point_of(space, set, tp, 1u << i % 7, way[w].sync, way[w].recompute);
+
+				if ((t && tp == 1) || (way[w].host && !shapes_can_host(space)))
+					continue;
+				space->host = way[w].host;
+				if (make(space, &p, arena, plan) && mq_fits(space->problem, plan))
+					return true;
+				if (!mq_tick(space->problem, (double)NAN, "a first plan"))
+					return false;
+			}
+	return false;
+}
+
+bool mq_usual_next(struct mq_usual *u, const struct mq_problem *problem, bool ran, struct mq_arena *arena,
+		   struct mq_plan *plan)
+{
+	struct mq_err none = MQ_ERR_INIT;
+
+	if (!u->started) {
+		u->started = true;
+		u->space.problem = problem;
+		if (!problem->costs->fits || shapes_init(&u->space, problem, &none) != MQ_OK)
+			u->next = N_FAMILIES + 1;
+	}
+	while (u->next < N_FAMILIES)
+		if (family(&u->space, u->next++, arena, plan))
+			return true;
+	return u->next++ == N_FAMILIES && !ran && fitting(&u->space, arena, plan);
+}

@@ -1,0 +1,39 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# The plans that users of a software know come first and are lines below the table, feasible or not; every plan that is
+# not the first says why, by its own columns.
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+cat >check.py <<'P'
+import csv, json, math, sys
+name, said = sys.argv[1], json.load(open("said.json"))
+rows = {r["plan_hash"]: r for r in csv.DictReader(open("s/candidates.csv"))}
+usual = said["usual"]
+assert [u["plan_hash"] for u in usual] == list(rows)[:len(usual)], "they come first"
+for u in usual:
+    row = rows[u["plan_hash"]]
+    assert row["plan"] == u["plan"] and row["verdict"] == u["verdict"], (u, row)
+    assert (u["why_not_first"] == "") == (u["rank"] == 1), u
+    if u["verdict"] == "oom": # 4-digit text of the difference
+        lacks = float(row["peak_memory_B"]) - 25.769803776e9
+        assert u["why_not_first"] == "oom by %.4g GB" % (lacks / 1e9), (u, lacks)
+    print(name, "|", u["name"], "|", u["plan"], "|", u["verdict"])
+first = said["plans"][0]
+for p in said["plans"][1:]:
+    why = p["why_not_first"]
+    text = lambda share: "%.*f" % (abs(share) < .0995, 100 * share)
+    grown = {k: (p[k] - first[k]) / first["step_time_s"] for k in ("compute_s", "bubble_s")}
+    if why.startswith("bubble"): assert why == "bubble %s %%" % text(p["bubble_s"] / p["step_time_s"]), p
+    elif why.endswith("compute"): assert why == "+%s %% compute" % text(grown["compute_s"]), p
+    elif why: assert "communication" in why and p["exposed_comm_s"] > first["exposed_comm_s"], p
+    else: assert p["step_time_s"] == first["step_time_s"], p
+P
+ask=(-m llama:layers=12,hidden=3072,heads=24,kv_heads=8,ffn=8192,vocab=32000,seq=2048 --batch 64 -p "gpu=RTX-4090 nodes=2 gpus=8" --evals 20 -j 1)
+for software in torchtitan megatron-core deepspeed; do
+	"$M" search "${ask[@]}" --software $software --json -o s >said.json 2>/dev/null || bad=1
+	python3 check.py $software || bad=1
+	rm -r s
+done
+# They keep --fix, and other engines have none.
+"$M" search "${ask[@]}" --software megatron-core --fix pp=2 -o fixed >fixed.txt 2>/dev/null || bad=1
+grep -q '^usual plan' fixed.txt && { cat fixed.txt; bad=1; }
+grep -q '^rank .* why not first' fixed.txt || bad=1
+finish
