@@ -18,14 +18,17 @@ enum task { TASK_PRETRAIN, TASK_SPAN };
 enum logits { LOGITS_MASKED, LOGITS_ALL };
 
 struct options {
+	struct mq_transformer t; /* first: options of its fields' names are these */
 	const char *size;
-	uint32_t layers, hidden, heads, ffn, embedding, generator, vocab, seq, predictions;
+	uint32_t embedding, generator;
 	uint32_t task, logits;
 	uint32_t dropout; /* 0 auto, 1 no, 2 yes */
-	bool fused_attention;
 };
 
-#define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
+enum { HEAD_DIM = 64, POSITIONS = 512, SEGMENTS = 2, VOCAB = 30522 };
+
+#define DIM(field, max, help) MQ_U32(struct mq_transformer, field, 0, 1, max, help)
+#define OWN(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL, "base small large"),
@@ -33,8 +36,8 @@ static const struct mq_opt opts[] = {
 	DIM(hidden, 1e7, "width of the discriminator"),
 	DIM(heads, 1e6, "its attention heads"),
 	DIM(ffn, 1e8, "its inner feed-forward width; default 4 hidden"),
-	DIM(embedding, 1e7, "width of the shared embedding"),
-	DIM(generator, 1e7, "width of the generator, a multiple of its heads' 64"),
+	OWN(embedding, 1e7, "width of the shared embedding"),
+	OWN(generator, 1e7, "width of the generator, a multiple of its heads' 64"),
 	DIM(vocab, 1e8, "vocabulary"),
 	DIM(seq, 1e8, "tokens of a sequence"),
 	DIM(predictions, 1e8, "masked tokens; default 15 %"),
@@ -42,11 +45,9 @@ static const struct mq_opt opts[] = {
 		  "what is trained; span: question answering (SQuAD), the discriminator alone"),
 	MQ_CHOICE(struct options, logits, LOGITS_MASKED, "masked|all", "tokens for which the generator makes logits"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_FUSED_ATTENTION,
 	MQ_END
 };
-
-enum { HEAD_DIM = 64, POSITIONS = 512, SEGMENTS = 2, VOCAB = 30522 };
 
 struct electra {
 	struct mq_net net;
@@ -56,51 +57,48 @@ struct electra {
 };
 
 /* What the user leaves open; of another width only the layers stay published. */
-static enum mq_status complete(struct options *o, const struct options *p, const struct mq_model_request *request,
+static enum mq_status complete(struct options *o, struct options *p, const struct mq_model_request *request,
 			       struct mq_err *err)
 {
-	bool same = !o->hidden || o->hidden == p->hidden;
-	o->layers = mq_either(o->layers, p->layers);
-	o->hidden = mq_either(o->hidden, p->hidden);
-	o->heads = mq_either(o->heads, same ? p->heads : o->hidden / HEAD_DIM);
-	o->embedding = mq_either(o->embedding, same ? p->embedding : o->hidden);
-	o->generator = mq_either(o->generator, same ? p->generator : HEAD_DIM);
-	o->vocab = mq_either(o->vocab, VOCAB);
-	o->fused_attention = mq_model_fuses(request, o->fused_attention);
-	o->seq = request->seq ? request->seq : mq_either(o->seq, POSITIONS);
-	o->predictions = mq_either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
+	struct mq_transformer *t = &o->t;
+
+	if (t->hidden && t->hidden != p->t.hidden) {
+		p->t.heads = t->hidden / HEAD_DIM;
+		p->embedding = t->hidden;
+		p->generator = HEAD_DIM;
+	}
+	p->t.vocab = VOCAB;
+	p->t.seq = POSITIONS;
+	mq_preset_merge(opts, o, p);
+	t->fused = mq_model_fuses(request, t->fused);
+	t->seq = request->seq ? request->seq : t->seq;
+	t->predictions = mq_either(t->predictions, (uint32_t)fmax(round(.15 * t->seq), 1));
+	t->positions = t->seq > POSITIONS ? t->seq : POSITIONS;
+	t->token_types = SEGMENTS;
+	t->biases = t->tied = t->post_norm = true;
 	if (o->generator % HEAD_DIM)
 		return mq_bad(err, "model 'electra': generator=%u is not a multiple of %d, the width of its heads",
 			      o->generator, HEAD_DIM);
 	return MQ_OK;
 }
 
-static struct mq_transformer stack(const struct options *o, uint32_t hidden, uint32_t heads, uint32_t ffn)
+static struct mq_transformer stack(const struct mq_transformer *like, uint32_t hidden, uint32_t heads)
 {
-	return (struct mq_transformer){
-		.layers = o->layers,
-		.hidden = hidden,
-		.heads = heads,
-		.ffn = ffn,
-		.vocab = o->vocab,
-		.seq = o->seq,
-		.predictions = o->predictions,
-		.positions = o->seq > POSITIONS ? o->seq : POSITIONS,
-		.token_types = SEGMENTS,
-		.biases = true,
-		.tied = true,
-		.post_norm = true,
-		.fused = o->fused_attention,
-	};
+	struct mq_transformer t = *like;
+
+	t.hidden = hidden;
+	t.heads = heads;
+	t.ffn = 0;
+	return t;
 }
 
 static enum mq_status stacks(struct electra *e, struct mq_err *err)
 {
 	const struct options *o = &e->o;
 
-	e->table = stack(o, o->embedding, 1, 0);
-	e->discriminator = stack(o, o->hidden, o->heads, o->ffn);
-	e->generator = stack(o, o->generator, o->generator / HEAD_DIM, 0);
+	e->table = stack(&o->t, o->embedding, 1);
+	e->discriminator = o->t;
+	e->generator = stack(&o->t, o->generator, o->generator / HEAD_DIM);
 	MQ_TRY(mq_transformer_check(&e->table, "model 'electra'", err));
 	MQ_TRY(mq_transformer_check(&e->discriminator, "model 'electra'", err));
 	return mq_transformer_check(&e->generator, "model 'electra', generator", err);
@@ -130,9 +128,9 @@ static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 static uint32_t choose(struct electra *e, uint32_t logits)
 {
 	struct mq_net *net = &e->net;
-	double all = net->rows * e->o.vocab, chosen = (double)e->o.predictions * e->o.vocab;
+	double all = net->rows * e->o.t.vocab, chosen = (double)e->o.t.predictions * e->o.t.vocab;
 
-	net->rows = e->o.predictions;
+	net->rows = e->o.t.predictions;
 	uint32_t id = mq_net_add(net, MQ_OP_RESHAPE, "choose");
 	struct mq_op *op = mq_net_at(net, id);
 	op->read = op->write = op->output = chosen;
@@ -146,12 +144,12 @@ static uint32_t choose(struct electra *e, uint32_t logits)
 static uint32_t sample(struct electra *e, uint32_t logits)
 {
 	struct mq_net *net = &e->net;
-	uint32_t id = mq_net_step(net, "sample", logits, e->o.vocab, &(struct mq_step){ 8, 0, 2, 1, 0, 0 });
+	uint32_t id = mq_net_step(net, "sample", logits, e->o.t.vocab, &(struct mq_step){ 8, 0, 2, 1, 0, 0 });
 
 	mq_net_at(net, id)->kernels = 4;
-	mq_net_at(net, id)->output = e->o.seq;
+	mq_net_at(net, id)->output = e->o.t.seq;
 	mq_net_no_grad(net);
-	net->rows = e->o.seq;
+	net->rows = e->o.t.seq;
 	return id;
 }
 
@@ -163,11 +161,11 @@ static uint32_t generate(struct electra *e, uint32_t tokens)
 	uint32_t x = embed(e, tokens, e->o.generator);
 	x = mq_transformer_blocks(net, &e->generator, "generator.", 0, x);
 	if (e->o.logits == LOGITS_MASKED)
-		net->rows = e->o.predictions;
+		net->rows = e->o.t.predictions;
 	x = mq_transformer_predict(net, &e->table, "mlm", e->o.generator, x, e->embedding);
 	if (e->o.logits == LOGITS_ALL)
 		x = choose(e, x);
-	mq_net_loss(net, x, e->o.vocab);
+	mq_net_loss(net, x, e->o.t.vocab);
 	return sample(e, x);
 }
 
@@ -175,7 +173,7 @@ static uint32_t generate(struct electra *e, uint32_t tokens)
 static uint32_t detect(struct electra *e, uint32_t x)
 {
 	struct mq_net *net = &e->net;
-	double hidden = e->o.hidden;
+	double hidden = e->o.t.hidden;
 
 	x = mq_net_gemm(net, "detect.transform", x, hidden, hidden);
 	x = mq_net_activation(net, "detect.activation", x, hidden, MQ_ACT_GELU);
@@ -188,7 +186,7 @@ static void discriminate(struct electra *e, uint32_t tokens, uint32_t first, boo
 	bool span = e->o.task == TASK_SPAN;
 
 	net->prefix = "discriminator.";
-	uint32_t x = embed(e, tokens, e->o.hidden);
+	uint32_t x = embed(e, tokens, e->o.t.hidden);
 	x = mq_transformer_blocks(net, &e->discriminator, "discriminator.", first, x);
 	x = span ? mq_transformer_span(net, &e->discriminator, x) : detect(e, x);
 	if (!infer)
@@ -200,21 +198,21 @@ static enum mq_status build(const char *name, const char *options, const struct 
 {
 	bool infer = request->train && request->train->infer, both;
 	struct electra e = { .embedding = MQ_NONE };
-	struct options published;
+	struct options published = { 0 };
 
 	MQ_TRY(mq_preset_read(opts, name, options, &e.o, &published, arena, err));
 	MQ_TRY(complete(&e.o, &published, request, err));
 	MQ_TRY(stacks(&e, err));
 	mq_net_begin(&e.net, arena, mq_builtin_name(name, options, arena));
-	e.net.rows = e.o.seq;
+	e.net.rows = e.o.t.seq;
 	e.net.biases = true;
 	e.net.dropout = e.o.dropout != 1 && !infer;
 	both = e.o.task == TASK_PRETRAIN && !infer; /* what is used in the end is the discriminator */
 	uint32_t tokens = mq_net_tokens(&e.net, "tokens");
 	if (both)
 		tokens = generate(&e, tokens);
-	discriminate(&e, tokens, both ? e.o.layers : 0, infer);
-	mq_transformer_describe(e.net.b.model, &e.discriminator, both ? 2 * e.o.layers : e.o.layers);
+	discriminate(&e, tokens, both ? e.o.t.layers : 0, infer);
+	mq_transformer_describe(e.net.b.model, &e.discriminator, both ? 2 * e.o.t.layers : e.o.t.layers);
 	return mq_model_finish(&e.net.b, model, err);
 }
 

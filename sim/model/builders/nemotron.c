@@ -10,20 +10,19 @@
 #include "model/builders/lib/preset.h"
 
 struct options {
-	const char *size, *pattern;
-	uint32_t hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
-	uint32_t mamba_heads, mamba_head_dim, groups, state, kernel, chunk;
-	uint32_t experts, top_k, shared_ffn, latent, mtp;
-	bool fused_attention;
+	struct mq_transformer t; /* first: options of its fields' names are these */
+	const char *size;
 };
 
-#define DIM(field, min, max, help) MQ_U32(struct options, field, 0, min, max, help)
+#define DIM(field, min, max, help)    MQ_U32(struct mq_transformer, field, 0, min, max, help)
+#define MAMBA(name, field, max, help) MQ_RENAMED(name, struct mq_transformer, mamba.field, 0, max, help)
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL,
 	       "published size: mamba2 1.3b 130m 370m 780m 2.7b; nemotron-h 8b 4b 47b 56b nano-9b-v2 "
 	       "nano-12b-v2 3-nano 3-super"),
-	MQ_STR(struct options, pattern, NULL, "a letter per layer: M Mamba-2, * attention, - feed-forward, E experts"),
+	MQ_STR(struct mq_transformer, pattern, NULL,
+	       "a letter per layer: M Mamba-2, * attention, - feed-forward, E experts"),
 	DIM(hidden, 1, 1e7, "width of the residual stream"),
 	DIM(heads, 1, 1e6, "attention heads"),
 	DIM(kv_heads, 1, 1e6, "heads of keys and values"),
@@ -31,75 +30,44 @@ static const struct mq_opt opts[] = {
 	DIM(ffn, 1, 1e8, "inner width of feed-forward layers and experts"),
 	DIM(vocab, 1, 1e8, "vocabulary"),
 	DIM(seq, 1, 1e8, "tokens of a sequence"),
-	DIM(mamba_heads, 1, 1e6, "heads of the state-space layers"),
-	DIM(mamba_head_dim, 1, 1e6, "width of such a head"),
-	DIM(groups, 1, 1e6, "groups of heads that share B and C"),
-	DIM(state, 1, 1e6, "state of a head and channel"),
-	DIM(kernel, 1, 1e3, "taps of the convolution"),
-	DIM(chunk, 1, 1e5, "tokens of a chunk of the scan"),
+	MAMBA("mamba_heads", heads, 1e6, "heads of the state-space layers"),
+	MAMBA("mamba_head_dim", head_dim, 1e6, "width of such a head"),
+	MAMBA("groups", groups, 1e6, "groups of heads that share B and C"),
+	MAMBA("state", state, 1e6, "state of a head and channel"),
+	MAMBA("kernel", kernel, 1e3, "taps of the convolution"),
+	MAMBA("chunk", chunk, 1e5, "tokens of a chunk of the scan"),
 	DIM(experts, 1, 1e5, "experts of a layer E"),
 	DIM(top_k, 1, 1e5, "experts that a token visits"),
 	DIM(shared_ffn, 0, 1e8, "width of the experts that every token visits"),
 	DIM(latent, 0, 1e7, "width in which tokens travel to experts; 0 = hidden"),
 	DIM(mtp, 0, 100, "further tokens predicted, with one set of layers *E"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_FUSED_ATTENTION,
 	MQ_END
 };
 
-static struct mq_mamba mixer(const struct options *o, const struct options *p)
+/* Of another width, the heads of the state-space layers are as many as make twice that. */
+static void complete(struct options *o, struct options *p)
 {
-	bool wide = !o->hidden || o->hidden == p->hidden;
-	uint32_t dim = mq_either(o->mamba_head_dim, p->mamba_head_dim);
-
-	return (struct mq_mamba){
-		.heads = mq_either(o->mamba_heads, wide ? p->mamba_heads : 2 * o->hidden / dim),
-		.head_dim = dim,
-		.groups = mq_either(o->groups, p->groups),
-		.state = mq_either(o->state, p->state),
-		.kernel = mq_either(o->kernel, p->kernel),
-		.chunk = mq_either(o->chunk, p->chunk),
-	};
-}
-
-static void fill(struct mq_transformer *t, const char *name, const struct options *o, const struct options *p)
-{
-	*t = (struct mq_transformer){
-		.pattern = o->pattern ? o->pattern : p->pattern,
-		.hidden = mq_either(o->hidden, p->hidden),
-		.heads = mq_either(o->heads, p->heads),
-		.kv_heads = mq_either(o->kv_heads, p->kv_heads),
-		.head_dim = mq_either(o->head_dim, 128),
-		.ffn = mq_either(o->ffn, p->ffn),
-		.vocab = mq_either(o->vocab, p->vocab),
-		.seq = mq_either(o->seq, p->seq),
-		.mamba = mixer(o, p),
-		.experts = mq_either(o->experts, p->experts),
-		.top_k = mq_either(o->top_k, p->top_k),
-		.shared_ffn = mq_either(o->shared_ffn, p->shared_ffn),
-		.latent = mq_either(o->latent, p->latent),
-		.mtp = o->mtp,
-		.mtp_shared = true,
-		.relu = true,
-		.squared = true,
-		.rms = true,
-		.tied = !strcmp(name, "mamba2"),
-		.causal = true,
-		.fused = o->fused_attention,
-	};
-	t->layers = (uint32_t)strlen(t->pattern);
+	if (o->t.hidden && o->t.hidden != p->t.hidden)
+		p->t.mamba.heads = 2 * o->t.hidden / mq_either(o->t.mamba.head_dim, p->t.mamba.head_dim);
+	p->t.head_dim = 128;
+	mq_preset_merge(opts, o, p);
 }
 
 static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	struct options o, published;
-	struct mq_transformer t;
+	struct options o = { 0 }, published = { 0 };
+	struct mq_transformer *t = &o.t;
 
 	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
-	fill(&t, name, &o, &published);
-	t.name = mq_builtin_name(name, options, arena);
-	return mq_transformer_build(&t, what, request, arena, model, err);
+	complete(&o, &published);
+	t->name = mq_builtin_name(name, options, arena);
+	t->layers = (uint32_t)strlen(t->pattern);
+	t->mtp_shared = t->relu = t->squared = t->rms = t->causal = true;
+	t->tied = !strcmp(name, "mamba2");
+	return mq_transformer_build(t, what, request, arena, model, err);
 }
 
 const struct mq_format mq_format_nemotron = {

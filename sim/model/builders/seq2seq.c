@@ -10,36 +10,37 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/builders/lib/layers.h"
 #include "model/builders/lib/preset.h"
+#include "model/builders/lib/transformer.h"
 
 struct options {
+	struct mq_transformer t; /* first: options of its fields' names are these */
 	const char *size;
-	uint32_t layers, decoder_layers, hidden, heads, head_dim, ffn, vocab, seq, target, bins;
+	uint32_t decoder_layers, target, bins;
 	uint32_t dropout; /* 0 auto, 1 no, 2 yes */
-	bool gated, tied, fused_attention;
 };
 
-#define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
+#define DIM(field, max, help) MQ_U32(struct mq_transformer, field, 0, 1, max, help)
+#define OWN(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL,
 	       "t5: small base large 3b 11b; transformer: base big; bart: base large; "
 	       "whisper: tiny base small medium large"),
 	DIM(layers, 10000, "encoder blocks"),
-	DIM(decoder_layers, 10000, "decoder blocks; default: as many as the encoder's"),
+	OWN(decoder_layers, 10000, "decoder blocks; default: as many as the encoder's"),
 	DIM(hidden, 1e7, "width of the residual stream"),
 	DIM(heads, 1e6, "attention heads"),
 	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
 	DIM(ffn, 1e8, "inner width of the feed-forward part; default 4 hidden"),
 	DIM(vocab, 1e8, "vocabulary"),
 	DIM(seq, 1e8, "tokens that the encoder reads"),
-	DIM(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
-	DIM(bins, 1e5, "whisper: frequencies of a frame; default 80"),
+	OWN(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
+	MQ_U32(struct options, bins, 80, 1, 1e5, "whisper: frequencies of a frame"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
-	MQ_BOOL(struct options, gated, 0, "gated activation (T5 1.1): two matrices going up"),
-	MQ_BOOL(struct options, tied, 1, "the head uses the embedding's parameters"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct mq_transformer, gated, 0, "gated activation (T5 1.1): two matrices going up"),
+	MQ_BOOL(struct mq_transformer, tied, 1, "the head uses the embedding's parameters"),
+	MQ_FUSED_ATTENTION,
 	MQ_END
 };
 
@@ -47,130 +48,77 @@ enum {
 	T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
 	BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
 	WHISPER_TOKENS = 448,
-	WHISPER_BINS = 80,
 };
 
-/* A stack under construction. */
-struct stack {
+/* Both stacks under construction. */
+struct stacks {
 	struct mq_net net;
 	struct options o;
 	bool t5, bart, whisper;
-	bool pre; /* norms stand before each part */
 	double q; /* heads * head_dim */
 };
 
-static enum mq_status complete(struct options *o, const struct options *p, const struct mq_model_request *request,
+static enum mq_status complete(struct stacks *s, struct options *p, const struct mq_model_request *request,
 			       const char *what, struct mq_err *err)
 {
-	bool same = (!o->hidden || o->hidden == p->hidden) && (!o->heads || o->heads == p->heads);
+	struct options *o = &s->o;
+	struct mq_transformer *t = &o->t;
+	bool wide = !t->hidden || t->hidden == p->t.hidden;
 
-	if (!o->head_dim && same)
-		o->head_dim = p->head_dim;
-	if (!o->ffn)
-		o->ffn = !o->hidden || o->hidden == p->hidden ? p->ffn : 4 * o->hidden;
-	o->layers = mq_either(o->layers, p->layers);
-	o->decoder_layers = mq_either(o->decoder_layers, o->layers);
-	o->hidden = mq_either(o->hidden, p->hidden);
-	o->heads = mq_either(o->heads, p->heads);
-	o->vocab = mq_either(o->vocab, p->vocab);
-	o->fused_attention = mq_model_fuses(request, o->fused_attention);
-	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
-	o->target = o->target ? o->target : o->seq;
-	if (!o->head_dim && o->hidden % o->heads)
-		return mq_bad(err, "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
-			      o->hidden, o->heads);
-	if (!o->head_dim)
-		o->head_dim = o->hidden / o->heads;
+	if (!wide)
+		p->t.ffn = 0;
+	if (!wide || (t->heads && t->heads != p->t.heads))
+		p->t.head_dim = 0;
+	mq_preset_merge(opts, o, p);
+	o->decoder_layers = mq_either(o->decoder_layers, t->layers);
+	t->seq = request->seq ? request->seq : t->seq;
+	o->target = mq_either(o->target, s->whisper ? WHISPER_TOKENS : t->seq);
+	t->fused = mq_model_fuses(request, t->fused);
+	t->post_norm = !s->t5 && !s->whisper;
+	t->relu = !s->bart && !s->whisper;
+	MQ_TRY(mq_transformer_check(t, what, err));
+	s->q = (double)t->heads * t->head_dim;
 	return MQ_OK;
 }
 
-/* Normalises before a part (T5, Whisper), or passes the stream on. */
-static uint32_t before(struct stack *s, const char *name, uint32_t stream)
+static uint32_t cross_attention(struct stacks *s, uint32_t stream, uint32_t memory)
 {
-	return s->pre ? mq_net_norm(&s->net, name, stream, s->o.hidden) : stream;
-}
-
-/* Adds a part's result to the stream, and normalises behind it (Vaswani). */
-static uint32_t behind(struct stack *s, const char *index, uint32_t branch, uint32_t stream)
-{
-	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index), branch, stream,
-				 s->o.hidden);
-	if (s->pre)
-		return stream;
-	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream, s->o.hidden);
-}
-
-static uint32_t self_attention(struct stack *s, uint32_t stream, bool causal, bool first)
-{
-	struct mq_net *net = &s->net;
-	const struct mq_attention a = { .heads = s->o.heads,
-					.kv_heads = s->o.heads,
-					.head_dim = s->o.head_dim,
-					.keys = net->rows,
-					.causal = causal,
-					.fused = s->o.fused_attention };
-	uint32_t x = before(s, "norm1", stream);
-
-	x = mq_net_by_head(net, mq_net_gemm(net, "qkv", x, s->o.hidden, 3 * s->q), s->o.heads, false);
-	x = mq_net_attention(net, "attention", x, MQ_NONE, &a);
-	if (s->t5 && first)
-		mq_net_at(net, x)->param = (double)T5_BUCKETS * s->o.heads;
-	x = mq_net_gemm(net, "proj", x, s->q, s->o.hidden);
-	return behind(s, "1", x, stream);
-}
-
-static uint32_t cross_attention(struct stack *s, uint32_t stream, uint32_t memory)
-{
+	const struct mq_transformer *t = &s->o.t;
 	struct mq_net *net = &s->net;
 	double rows = net->rows;
-	const struct mq_attention a = { .heads = s->o.heads,
-					.kv_heads = s->o.heads,
-					.head_dim = s->o.head_dim,
-					.keys = s->o.seq,
-					.fused = s->o.fused_attention };
-	uint32_t x = before(s, "norm2", stream);
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = t->seq, .fused = t->fused
+	};
+	uint32_t x = t->post_norm ? stream : mq_net_norm(net, "norm2", stream, t->hidden);
 
-	uint32_t q = mq_net_by_head(net, mq_net_gemm(net, "cross.q", x, s->o.hidden, s->q), s->o.heads, false);
-	net->rows = s->o.seq;
-	uint32_t kv =
-		mq_net_by_head(net, mq_net_gemm(net, "cross.kv", memory, s->o.hidden, 2 * s->q), s->o.heads, false);
+	uint32_t q = mq_net_by_head(net, mq_net_gemm(net, "cross.q", x, t->hidden, s->q), t->heads, false);
+	net->rows = t->seq;
+	uint32_t kv = mq_net_by_head(net, mq_net_gemm(net, "cross.kv", memory, t->hidden, 2 * s->q), t->heads, false);
 	net->rows = rows;
 	x = mq_net_attention(net, "cross.attention", q, kv, &a);
-	x = mq_net_gemm(net, "cross.proj", x, s->q, s->o.hidden);
-	return behind(s, "2", x, stream);
+	x = mq_net_gemm(net, "cross.proj", x, s->q, t->hidden);
+	x = mq_net_residual(net, "residual2", x, stream, t->hidden);
+	return t->post_norm ? mq_net_norm(net, "norm2", x, t->hidden) : x;
 }
 
-static uint32_t feed_forward(struct stack *s, uint32_t stream, const char *index)
-{
-	struct mq_net *net = &s->net;
-	uint32_t x = before(s, mq_arena_printf(net->arena, "norm%s", index), stream);
-
-	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.gated ? 2.0 * s->o.ffn : s->o.ffn);
-	x = mq_net_activation(net, "activation", x, s->o.ffn,
-			      s->o.gated            ? MQ_ACT_GATED :
-			      s->bart || s->whisper ? MQ_ACT_GELU :
-						      MQ_ACT_RELU);
-	x = mq_net_gemm(net, "down", x, s->o.ffn, s->o.hidden);
-	return behind(s, index, x, stream);
-}
-
-static void enter(struct stack *s, uint32_t layer, const char *side, uint32_t index)
+static void enter(struct stacks *s, uint32_t layer, const char *side, uint32_t index)
 {
 	s->net.layer = layer;
 	s->net.prefix = mq_arena_printf(s->net.arena, "%s%u.", side, index);
+	s->o.t.relative = s->t5 && !index ? T5_BUCKETS : 0;
 }
 
-static void leave(struct stack *s, const char *prefix)
+static void leave(struct stacks *s, const char *prefix)
 {
 	s->net.layer = MQ_NONE;
 	s->net.prefix = prefix;
 }
 
 /* Tokens and embedding of one side, with dropout; the table is the encoder's. */
-static uint32_t embed(struct stack *s, uint32_t owner)
+static uint32_t embed(struct stacks *s, uint32_t owner)
 {
 	struct mq_net *net = &s->net;
-	uint32_t id = mq_net_embedding(net, mq_net_tokens(net, "tokens"), s->o.vocab, s->o.hidden);
+	uint32_t id = mq_net_embedding(net, mq_net_tokens(net, "tokens"), s->o.t.vocab, s->o.t.hidden);
 	struct mq_op *op = mq_net_at(net, id);
 
 	if (owner != MQ_NONE)
@@ -185,88 +133,73 @@ static uint32_t embed(struct stack *s, uint32_t owner)
 }
 
 /* Two convolutions over three frames each, as GEMMs. */
-static uint32_t listen(struct stack *s)
+static uint32_t listen(struct stacks *s)
 {
 	struct mq_net *net = &s->net;
-	double h = s->o.hidden, bins = s->o.bins;
+	double h = s->o.t.hidden, bins = s->o.bins;
 
-	net->rows = 2.0 * s->o.seq;
+	net->rows = 2.0 * s->o.t.seq;
 	uint32_t x = mq_net_gemm(net, "conv1", mq_net_tokens(net, "frames"), 3 * bins, h);
 	mq_net_no_grad(net);
 	x = mq_net_activation(net, "activation1", x, h, MQ_ACT_GELU);
-	net->rows = s->o.seq;
+	net->rows = s->o.t.seq;
 	x = mq_net_gemm(net, "conv2", x, 3 * h, h);
 	return mq_net_activation(net, "activation2", x, h, MQ_ACT_GELU);
 }
 
 /* What comes behind the embedding: learned positions, and in BART a norm. */
-static uint32_t place(struct stack *s, uint32_t embedding)
+static uint32_t place(struct stacks *s, uint32_t embedding)
 {
 	struct mq_net *net = &s->net;
 
 	if (!s->bart && !s->whisper)
 		return embedding;
 	/* backward: the table's gradient; the stream's passes through */
-	uint32_t id = mq_net_step(net, "position", embedding, s->o.hidden, &(struct mq_step){ 1, 1, 1, 1, 1, 0 });
-	mq_net_at(net, id)->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.hidden;
-	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.hidden) : id;
+	uint32_t id = mq_net_step(net, "position", embedding, s->o.t.hidden, &(struct mq_step){ 1, 1, 1, 1, 1, 0 });
+	mq_net_at(net, id)->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.t.hidden;
+	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.t.hidden) : id;
 }
 
-static uint32_t encode(struct stack *s, uint32_t *embedding)
+/* What stands behind the last block of a stack. */
+static uint32_t last_norm(struct stacks *s, const char *prefix, uint32_t x)
 {
-	s->net.rows = s->o.seq;
+	leave(s, prefix);
+	return s->o.t.post_norm ? x : mq_net_norm(&s->net, "norm", x, s->o.t.hidden);
+}
+
+static uint32_t encode(struct stacks *s, uint32_t *embedding)
+{
+	const struct mq_transformer *t = &s->o.t;
+
+	s->net.rows = t->seq;
 	leave(s, "encoder.");
 	*embedding = s->whisper ? MQ_NONE : embed(s, MQ_NONE);
 	uint32_t x = place(s, s->whisper ? listen(s) : *embedding);
-	for (uint32_t i = 0; i < s->o.layers; i++) {
+	for (uint32_t i = 0; i < t->layers; i++) {
 		enter(s, i, "encoder", i);
-		x = self_attention(s, x, false, !i);
-		x = feed_forward(s, x, "2");
+		x = mq_transformer_part(&s->net, t, x, false, "1");
+		x = mq_transformer_part(&s->net, t, x, true, "2");
 	}
-	leave(s, "encoder.");
-	return before(s, "norm", x);
+	return last_norm(s, "encoder.", x);
 }
 
-static uint32_t decode(struct stack *s, uint32_t memory, uint32_t *embedding)
+static uint32_t decode(struct stacks *s, uint32_t memory, uint32_t *embedding)
 {
+	struct mq_transformer *t = &s->o.t;
+
 	s->net.rows = s->o.target;
 	leave(s, "decoder.");
 	uint32_t x = embed(s, *embedding);
 	*embedding = *embedding == MQ_NONE ? x : *embedding;
 	x = place(s, x);
+	t->causal = true;
 	for (uint32_t i = 0; i < s->o.decoder_layers; i++) {
-		enter(s, s->o.layers + i, "decoder", i);
-		x = self_attention(s, x, true, !i);
+		enter(s, t->layers + i, "decoder", i);
+		x = mq_transformer_part(&s->net, t, x, false, "1");
 		x = cross_attention(s, x, memory);
-		x = feed_forward(s, x, "3");
+		x = mq_transformer_part(&s->net, t, x, true, "3");
 	}
-	leave(s, "decoder.");
-	return before(s, "norm", x);
-}
-
-static uint32_t head(struct stack *s, uint32_t x, uint32_t embedding)
-{
-	leave(s, "");
-	s->net.biases = false;
-	x = mq_net_gemm(&s->net, "head", x, s->o.hidden, s->o.vocab);
-	if (s->o.tied)
-		mq_net_tie(&s->net, x, embedding);
-	return x;
-}
-
-static void describe(const struct stack *s)
-{
-	struct mq_model *m = s->net.b.model;
-
-	m->n_layers = s->o.layers + s->o.decoder_layers;
-	m->tokens_per_sample = (double)s->o.seq + s->o.target;
-	m->hidden = s->o.hidden;
-	m->heads = m->kv_heads = s->o.heads;
-	m->head_dim = s->o.head_dim;
-	m->ffn = s->o.ffn;
-	m->vocab = s->o.vocab;
-	m->seq = s->o.seq;
-	m->tied_embeddings = s->o.tied;
+	return last_norm(s, "decoder.", x);
 }
 
 static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
@@ -275,26 +208,24 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer, whisper = !strcmp(name, "whisper"),
 	     t5 = !strcmp(name, "t5");
-	struct stack s = { .t5 = t5, .bart = !strcmp(name, "bart"), .whisper = whisper, .pre = t5 || whisper };
-	struct options published;
+	struct stacks s = { .t5 = t5, .bart = !strcmp(name, "bart"), .whisper = whisper };
+	struct options published = { 0 };
 	uint32_t embedding;
 
 	MQ_TRY(mq_preset_read(opts, name, options, &s.o, &published, arena, err));
-	if (s.whisper && !s.o.target)
-		s.o.target = WHISPER_TOKENS;
-	s.o.bins = mq_either(s.o.bins, WHISPER_BINS);
-	MQ_TRY(complete(&s.o, &published, request, what, err));
-	s.q = (double)s.o.heads * s.o.head_dim;
+	MQ_TRY(complete(&s, &published, request, what, err));
 	mq_net_begin(&s.net, arena, mq_builtin_name(name, options, arena));
 	s.net.rms = s.t5;
 	s.net.biases = !s.t5;
 	s.net.dropout = s.o.dropout != 1 && !infer;
 	uint32_t memory = encode(&s, &embedding);
 	uint32_t x = decode(&s, memory, &embedding);
-	x = head(&s, x, embedding);
+	leave(&s, "");
+	x = mq_transformer_head(&s.net, &s.o.t, x, embedding);
 	if (!infer)
-		mq_net_loss(&s.net, x, s.o.vocab);
-	describe(&s);
+		mq_net_loss(&s.net, x, s.o.t.vocab);
+	mq_transformer_describe(s.net.b.model, &s.o.t, s.o.t.layers + s.o.decoder_layers);
+	s.net.b.model->tokens_per_sample = (double)s.o.t.seq + s.o.target;
 	return mq_model_finish(&s.net.b, model, err);
 }
 

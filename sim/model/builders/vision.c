@@ -15,13 +15,16 @@
 #include "model/builders/lib/transformer.h"
 
 struct options {
+	struct mq_transformer t; /* first: options of its fields' names are these */
 	const char *size;
-	uint32_t layers, hidden, heads, head_dim, ffn, image, patch, channels, classes;
-	uint32_t singles, text, joint, pooled;
-	bool guidance, fused_attention;
+	uint32_t image, patch, channels, singles, text, joint, pooled;
+	bool guidance;
 };
 
-#define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
+#define DIM(field, max, help)          MQ_U32(struct mq_transformer, field, 0, 1, max, help)
+#define OWN(field, initial, max, help) MQ_U32(struct options, field, initial, 1, max, help)
+
+enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s; flux dev"),
@@ -30,58 +33,18 @@ static const struct mq_opt opts[] = {
 	DIM(heads, 1e6, "attention heads"),
 	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
 	DIM(ffn, 1e8, "inner width of the feed-forward part; default 4 hidden"),
-	DIM(image, 1e5, "side of the (latent) image in pixels"),
-	DIM(patch, 1e4, "side of a patch"),
-	DIM(channels, 1e4, "channels of the image"),
-	DIM(classes, 1e7, "classes"),
+	OWN(image, 0, 1e5, "side of the (latent) image in pixels"),
+	OWN(patch, 0, 1e4, "side of a patch"),
+	OWN(channels, 0, 1e4, "channels of the image"),
+	MQ_RENAMED("classes", struct mq_transformer, vocab, CLASSES, 1e7, "classes"),
 	MQ_U32(struct options, singles, 38, 0, 10000, "flux: blocks of one stream"),
-	DIM(text, 1e6, "flux: tokens of the text; default 512"),
-	DIM(joint, 1e7, "flux: width in which they come; default 4096"),
-	DIM(pooled, 1e7, "flux: width of the text's one vector; default 768"),
+	OWN(text, 512, 1e6, "flux: tokens of the text"),
+	OWN(joint, 4096, 1e7, "flux: width in which they come"),
+	OWN(pooled, 768, 1e7, "flux: width of the text's one vector"),
 	MQ_BOOL(struct options, guidance, 1, "flux: the strength of guidance is told to the model"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_FUSED_ATTENTION,
 	MQ_END
 };
-
-enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
-
-static enum mq_status complete(struct options *o, const struct options *p, const char *what, struct mq_err *err)
-{
-	o->layers = mq_either(o->layers, p->layers);
-	o->heads = mq_either(o->heads, p->heads);
-	if (!o->hidden && o->head_dim)
-		o->hidden = o->head_dim * o->heads;
-	o->hidden = mq_either(o->hidden, p->hidden);
-	o->ffn = mq_either(o->ffn, 4 * o->hidden);
-	o->image = mq_either(o->image, p->image);
-	o->patch = mq_either(o->patch, p->patch);
-	o->channels = mq_either(o->channels, p->channels);
-	o->classes = mq_either(o->classes, CLASSES);
-	o->text = mq_either(o->text, 512);
-	o->joint = mq_either(o->joint, 4096);
-	o->pooled = mq_either(o->pooled, 768);
-	if (o->image % o->patch)
-		return mq_bad(err, "%s: an image of %u pixels is no multiple of patches of %u", what, o->image,
-			      o->patch);
-	return MQ_OK;
-}
-
-static struct mq_transformer stack_of(const struct options *o, const struct mq_model_request *request, bool vit)
-{
-	uint32_t side = o->image / o->patch;
-
-	return (struct mq_transformer){
-		.layers = o->layers,
-		.hidden = o->hidden,
-		.heads = o->heads,
-		.head_dim = o->head_dim,
-		.ffn = o->ffn,
-		.vocab = o->classes,
-		.seq = side * side + vit,
-		.biases = true,
-		.fused = mq_model_fuses(request, o->fused_attention),
-	};
-}
 
 /* Element-wise over the stream with vectors of the sample: a shift and a scale, or a gate. */
 static uint32_t modulate(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width,
@@ -151,8 +114,9 @@ static void squares(struct mq_net *net, uint32_t input, double width)
 	mq_net_join(net, input, id, width);
 }
 
-static void build_dit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+static void build_dit(struct mq_net *net, const struct options *o, bool infer)
 {
+	const struct mq_transformer *t = &o->t;
 	double h = t->hidden, out = 2.0 * o->patch * o->patch * o->channels;
 	uint32_t stream = mq_net_patches(net, "image", out / 2, h, 0);
 	uint32_t level = mq_net_gemm_once(net, "level.up", mq_net_tokens(net, "level"), FREQUENCIES, h);
@@ -243,8 +207,9 @@ static uint32_t condition_of(struct mq_net *net, const struct options *o, double
 	return sum;
 }
 
-static void build_flux(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+static void build_flux(struct mq_net *net, const struct options *o, bool infer)
 {
+	const struct mq_transformer *t = &o->t;
 	double h = t->hidden, pixels = (double)o->patch * o->patch * o->channels;
 	const double rows[2] = { t->seq, o->text };
 	uint32_t condition = condition_of(net, o, h), streams[2], layer = 0;
@@ -276,8 +241,9 @@ static void build_flux(struct mq_net *net, const struct options *o, const struct
 		squares(net, x, pixels);
 }
 
-static void build_vit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+static void build_vit(struct mq_net *net, const struct options *o, bool infer)
 {
+	const struct mq_transformer *t = &o->t;
 	double pixels = (double)o->patch * o->patch * o->channels;
 	/* parameters: positions, and the token of the class */
 	uint32_t x = mq_net_patches(net, "image", pixels, t->hidden, (net->rows + 1) * t->hidden);
@@ -296,23 +262,30 @@ static enum mq_status build(const char *name, const char *options, const struct 
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer, vit = !strcmp(name, "vit"), flux = !strcmp(name, "flux");
-	struct options o, published;
+	struct options o = { 0 }, published = { 0 };
+	struct mq_transformer *t = &o.t;
 	struct mq_net net;
 
 	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
-	MQ_TRY(complete(&o, &published, what, err));
-	struct mq_transformer t = stack_of(&o, request, vit);
+	if (!t->hidden)
+		t->hidden = t->head_dim * mq_either(t->heads, published.t.heads);
+	mq_preset_merge(opts, &o, &published);
+	if (o.image % o.patch)
+		return mq_bad(err, "%s: an image of %u pixels is no multiple of patches of %u", what, o.image, o.patch);
+	t->seq = o.image / o.patch * (o.image / o.patch) + vit;
+	t->biases = true;
+	t->fused = mq_model_fuses(request, t->fused);
 	if (request->seq)
 		return mq_bad(err,
 			      "%s: its tokens are the patches of an image; give image= and patch= instead of --seq",
 			      what);
-	MQ_TRY(mq_transformer_check(&t, what, err));
+	MQ_TRY(mq_transformer_check(t, what, err));
 	mq_net_begin(&net, arena, mq_builtin_name(name, options, arena));
 	net.b.model->unit = "image";
-	net.rows = t.seq;
+	net.rows = t->seq;
 	net.biases = true;
-	(vit ? build_vit : flux ? build_flux : build_dit)(&net, &o, &t, infer);
-	mq_transformer_describe(net.b.model, &t, t.layers + (flux ? o.singles : 0));
+	(vit ? build_vit : flux ? build_flux : build_dit)(&net, &o, infer);
+	mq_transformer_describe(net.b.model, t, t->layers + (flux ? o.singles : 0));
 	net.b.model->tokens_per_sample = 0;
 	return mq_model_finish(&net.b, model, err);
 }

@@ -37,8 +37,24 @@ enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, cons
 	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
 	path = mq_arena_printf(arena, "%s/sizes.json", dir);
 	MQ_TRY(mq_json_file_load(path, &sizes, err));
-	MQ_TRY(find_size(sizes, path, model, *(const char *const *)given, arena, &published, err));
+	MQ_TRY(find_size(sizes, path, model, *(const char *const *)((char *)given + opts->offset), arena, &published,
+			 err));
 	return mq_opt_parse(opts, preset, path, published, arena, err);
+}
+
+void mq_preset_merge(const struct mq_opt *opts, void *given, const void *preset)
+{
+	for (const struct mq_opt *o = opts; o->type != MQ_OPT_END; o++) {
+		void *to = (char *)given + o->offset;
+		const void *from = (const char *)preset + o->offset;
+
+		if (o->type == MQ_OPT_STR && !*(const char **)to)
+			*(const char **)to = *(const char *const *)from;
+		else if (o->type == MQ_OPT_BOOL && *(bool *)to == (o->initial > 0))
+			*(bool *)to = *(const bool *)from;
+		else if ((o->type == MQ_OPT_U32 || o->type == MQ_OPT_CHOICE) && *(uint32_t *)to == o->initial)
+			*(uint32_t *)to = *(const uint32_t *)from;
+	}
 }
 
 const char *mq_builtin_name(const char *model, const char *options, struct mq_arena *arena)

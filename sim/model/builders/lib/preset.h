@@ -5,11 +5,25 @@
 
 #include "maquette/opt.h"
 
-/* Fills two structures of a builder's options, whose first member is the size as text: `given` from what the user
- * wrote (may be NULL), `preset` from what is published of that size. MQ_EINPUT: an option, or no such size, with those
- * that there are. */
+/* Fills two structures of a builder's options, the first of which is the size: `given` from what the user wrote (may be
+ * NULL), `preset` from what is published of that size. MQ_EINPUT: an option, or no such size, with those that there are. */
 enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, const char *text, void *given, void *preset,
 			      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+
+/* What the user left at its default becomes the preset's. */
+void mq_preset_merge(const struct mq_opt *opts, void *given, const void *preset);
+
+/* A whole number of at least 1 whose field has another name than the option. */
+#define MQ_RENAMED(name, type, field, initial, max, help)                            \
+	{                                                                            \
+		MQ_OPT_U32, name, offsetof(type, field), initial, 1, max, NULL, help \
+	}
+/* Of builders whose options begin with a description. */
+#define MQ_FUSED_ATTENTION                                                                             \
+	{                                                                                              \
+		MQ_OPT_BOOL, "fused_attention", offsetof(struct mq_transformer, fused), 1, 0, 1, NULL, \
+			"attention that never stores its scores (flash)"                               \
+	}
 
 /* "MODEL:OPTIONS", or "MODEL" where there are none. */
 const char *mq_builtin_name(const char *model, const char *options, struct mq_arena *arena);

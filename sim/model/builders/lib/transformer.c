@@ -238,8 +238,9 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	if (t->rope_part > 0)
 		mq_net_at(net, attention)->rotated *= t->rope_part;
 	mq_net_at(net, attention)->scaled = t->rotary && t->yarn;
+	mq_net_at(net, attention)->param = t->relative * a.heads;
 	if (t->qk_norm) {
-		mq_net_at(net, attention)->param = 2.0 * a.head_dim;
+		mq_net_at(net, attention)->param += 2.0 * a.head_dim;
 		mq_net_at(net, attention)->kernels += 2;
 	}
 	if (t->output_gate)
@@ -345,10 +346,9 @@ static uint32_t parallel_block(struct mq_net *net, const struct mq_transformer *
 	return mq_net_residual(net, "residual2", b, stream, t->hidden);
 }
 
-/* A part of a block between its norms, and the residual; the names of its ops end with `index`. */
-static uint32_t part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds)
+uint32_t mq_transformer_part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds,
+			     const char *index)
 {
-	const char *index = feeds ? "2" : "1";
 	bool before = !t->post_norm && !t->no_input_norms;
 	const char *norm = mq_arena_printf(net->arena, "norm%s", index);
 	uint32_t x = before ? mq_net_norm(net, norm, stream, t->hidden) : stream;
@@ -367,9 +367,9 @@ static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32
 	if (t->parallel)
 		return parallel_block(net, t, stream);
 	if (!inside || !t->mixers || t->mixers[net->layer] != '.')
-		stream = part(net, t, stream, false);
+		stream = mq_transformer_part(net, t, stream, false, "1");
 	if (!inside || !t->feeds || t->feeds[net->layer] != '.')
-		stream = part(net, t, stream, true);
+		stream = mq_transformer_part(net, t, stream, true, "2");
 	return stream;
 }
 

@@ -15,6 +15,7 @@ struct mq_transformer {
 	uint32_t vocab, seq;
 	uint32_t positions;                  /* learned position table; 0 = none */
 	uint32_t token_types;                /* BERT's segment table */
+	uint32_t relative;                   /* rows of a table of relative positions, for each head (T5) */
 	uint32_t experts, top_k;             /* 0 = dense */
 	uint32_t expert_groups, group_limit; /* see mq_model */
 	uint32_t shared_ffn;                 /* width of the experts that every token visits */
@@ -114,6 +115,10 @@ uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t
 /* t->layers blocks, numbered from `first` on (MQ_NONE: of no layer); names begin with `prefix` and the block's own number. */
 uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
 			       uint32_t stream);
+/* Half a block: what mixes tokens, or (`feeds`) what follows it, between its norms, and the residual; the names of both
+ * end with `index`. */
+uint32_t mq_transformer_part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds,
+			     const char *index);
 /* A GEMM with the vocabulary, tied to `embedding` where t says so. */
 uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding);
 /* BERT's prediction of tokens from net->rows of the stream: a dense layer from `width` to t->hidden,

@@ -57,7 +57,7 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	return u;
 }
 
-/* Numbers and flags of a description, in the order in which a difference is told. */
+/* The fields of a description, in the order in which a difference is told. */
 /* clang-format off */
 #define FIELDS(X) \
 	X(layers) X(hidden) X(heads) X(kv_heads) X(head_dim) X(ffn) X(vocab) X(seq) X(positions) \
@@ -71,14 +71,8 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	X(mamba.ungated) X(linear.key_heads) X(linear.key_dim) X(linear.value_heads) X(linear.value_dim) \
 	X(linear.kernel) X(linear.rank) X(index_heads) X(index_dim) X(index_keys) X(local_heads) \
 	X(local_kv_heads) X(local_head_dim) X(local_value_dim) X(one_norm) X(output_gate) X(shared_kv) \
-	X(chunked) X(embedding_norm)
+	X(chunked) X(embedding_norm) X(pattern) X(mixers) X(feeds) X(rope_theta) X(norm_eps) X(contrast)
 /* clang-format on */
-#define NUMBER(field) { #field, (double)a.field, (double)b.field },
-
-struct row {
-	const char *name;
-	double a, b;
-};
 
 const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name)
 {
@@ -91,47 +85,54 @@ const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, co
 const struct mq_field *mq_transformer_fields(size_t *n)
 {
 #define PLACE(field) MQ_FIELD(struct mq_transformer, field),
-	static const struct mq_field fields[] = { FIELDS(PLACE) PLACE(rope_theta) PLACE(norm_eps) PLACE(pattern)
-							  PLACE(contrast) };
+	static const struct mq_field fields[] = { FIELDS(PLACE) };
 
 	*n = sizeof(fields) / sizeof(*fields);
 	return fields;
+}
+
+/* The number of a field of another type than text. */
+static double number_of(const struct mq_field *f, const void *of)
+{
+	const void *at = (const char *)of + f->offset;
+
+	return f->type == 'n' ? *(const uint32_t *)at : f->type == 'd' ? *(const double *)at : *(const bool *)at;
+}
+
+/* Do the two differ in a field? `text` gets both values. */
+static bool differs_in(const struct mq_field *f, const struct mq_transformer *a, const struct mq_transformer *b,
+		       char text[96])
+{
+	if (f->type == 's') {
+		const char *x = *(const char *const *)(const void *)((const char *)a + f->offset);
+		const char *y = *(const char *const *)(const void *)((const char *)b + f->offset);
+
+		snprintf(text, 96, "%.40s and %.40s", x ? x : "none", y ? y : "none");
+		return strcmp(x ? x : "none", y ? y : "none") != 0;
+	}
+	double x = number_of(f, a), y = number_of(f, b);
+	bool unknown = f->offset == offsetof(struct mq_transformer, rope_theta) ||
+		       f->offset == offsetof(struct mq_transformer, norm_eps);
+
+	snprintf(text, 96, "%.9g and %.9g", x, y);
+	return (x < y || x > y) && (x > 0 || !unknown);
 }
 
 const char *mq_transformer_compare(const struct mq_transformer *first, const struct mq_transformer *second, uint32_t *n,
 				   char text[96])
 {
 	const struct mq_transformer a = used(first), b = used(second);
-	const struct row rows[] = { FIELDS(NUMBER) };
-	const struct {
-		const char *name, *a, *b;
-	} letters[] = { { "pattern", a.pattern, b.pattern },
-			{ "mixers", a.mixers, b.mixers },
-			{ "feeds", a.feeds, b.feeds } };
-	const bool known[] = { a.rope_theta > 0, a.norm_eps > 0 };
-	const struct row reals[] = { NUMBER(rope_theta) NUMBER(norm_eps) };
-	const char *differs = NULL;
+	size_t n_fields;
+	const struct mq_field *fields = mq_transformer_fields(&n_fields), *differs = NULL;
+	char values[96];
 
 	*n = 0;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		if ((rows[i].a < rows[i].b || rows[i].a > rows[i].b) && !(*n)++) {
-			snprintf(text, 96, "%.9g and %.9g", rows[i].a, rows[i].b);
-			differs = rows[i].name;
+	for (size_t i = 0; i < n_fields; i++)
+		if (differs_in(&fields[i], &a, &b, values) && !(*n)++) {
+			memcpy(text, values, sizeof(values));
+			differs = &fields[i];
 		}
-	for (size_t i = 0; i < sizeof(letters) / sizeof(*letters); i++) {
-		const char *x = letters[i].a ? letters[i].a : "none", *y = letters[i].b ? letters[i].b : "none";
-
-		if (strcmp(x, y) && !(*n)++) {
-			snprintf(text, 96, "%.40s and %.40s", x, y);
-			differs = letters[i].name;
-		}
-	}
-	for (size_t i = 0; i < sizeof(reals) / sizeof(*reals); i++)
-		if (known[i] && (reals[i].a < reals[i].b || reals[i].a > reals[i].b) && !(*n)++) {
-			snprintf(text, 96, "%.9g and %.9g", reals[i].a, reals[i].b);
-			differs = reals[i].name;
-		}
-	return differs;
+	return differs ? differs->name : NULL;
 }
 
 const char *mq_transformer_differs(const struct mq_transformer *a, const struct mq_transformer *b, char text[96])
