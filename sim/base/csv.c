@@ -123,6 +123,21 @@ uint32_t mq_csv_column(const struct mq_csv *csv, const char *name)
 	return UINT32_MAX;
 }
 
+bool mq_csv_has(const struct mq_csv *csv, const char *columns, const char **lacks)
+{
+	for (*lacks = columns; **lacks; *lacks += strspn(*lacks, " ")) {
+		size_t n = strcspn(*lacks, " ");
+		uint32_t i = 0;
+
+		while (i < csv->n_columns && (strlen(csv->header[i]) != n || strncmp(csv->header[i], *lacks, n)))
+			i++;
+		if (i == csv->n_columns)
+			return false;
+		*lacks += n;
+	}
+	return true;
+}
+
 const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column)
 {
 	if (row >= csv->n_rows || column >= csv->first[row + 1] - csv->first[row])

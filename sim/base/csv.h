@@ -28,6 +28,8 @@ MQ_API enum mq_status mq_csv_load_of(const char *path, const char *columns, stru
 				     struct mq_err *err) MQ_MUST_CHECK;
 /* Index of a column, or UINT32_MAX. */
 MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
+/* Has it all of these columns ("a b c")? *lacks: the beginning of the first that it has not. */
+MQ_API bool mq_csv_has(const struct mq_csv *csv, const char *columns, const char **lacks);
 /* Cell text; "" where the column is absent (UINT32_MAX), or the row ends before it. */
 MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
 /* A number; `missing` where the cell is empty or absent; false where it is not a number. */

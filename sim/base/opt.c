@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 enum { MAX_NAMES = 256, MAX_WORD = 63 };
 
@@ -141,15 +142,12 @@ static enum mq_status set_number(const struct mq_opt *o, void *target, const cha
 static enum mq_status set_bool(const struct mq_opt *o, void *target, const char *what, const char *value,
 			       struct mq_err *err)
 {
-	static const char *const yes[] = { "1", "true", "yes", "on" };
-	static const char *const no[] = { "0", "false", "no", "off" };
+	bool yes = mq_text_has_word("1 true yes on", value);
 
-	for (int i = 0; i < 4; i++)
-		if (!strcmp(value, yes[i]) || !strcmp(value, no[i])) {
-			*(bool *)field(o, target) = !strcmp(value, yes[i]);
-			return MQ_OK;
-		}
-	return mq_bad(err, "%s: %s=%s is neither true nor false", what, o->name, value);
+	if (!yes && !mq_text_has_word("0 false no off", value))
+		return mq_bad(err, "%s: %s=%s is neither true nor false", what, o->name, value);
+	*(bool *)field(o, target) = yes;
+	return MQ_OK;
 }
 
 static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what, const char *value,

@@ -32,8 +32,8 @@ static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_ar
 {
 	const char *list = "";
 
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++)
-		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "", m->edge[m->in_edge[i]].src);
+	MQ_EACH_IN(m, op, e)
+		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "", e->src);
 	return list;
 }
 

@@ -122,12 +122,9 @@ static bool enters(const struct mq_model *m, const uint32_t *unit_of, uint32_t o
 	while (first > 0 && unit_of[first - 1] == unit)
 		first--;
 	for (; first <= op; first++)
-		for (uint32_t i = m->in_first[first]; i < m->in_first[first + 1]; i++) {
-			uint32_t src = m->edge[m->in_edge[i]].src;
-
-			if (unit_of[src] != unit && m->op[src].kind != MQ_OP_INPUT)
+		MQ_EACH_IN(m, first, e)
+			if (unit_of[e->src] != unit && m->op[e->src].kind != MQ_OP_INPUT)
 				return first == op;
-		}
 	return false;
 }
 

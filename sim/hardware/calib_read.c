@@ -73,8 +73,7 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(values, key, value)
-	{
+	json_object_foreach(values, key, value) {
 		const struct mq_calib_field *f = mq_calib_find(fields, key);
 
 		if (!f)
@@ -100,8 +99,7 @@ static enum mq_status read_words(struct mq_arena *arena, const struct item *item
 	if (!array)
 		return MQ_OK;
 	list = mq_arena_array(arena, json_array_size(array) + 1, const char *);
-	json_array_foreach(array, i, word)
-	{
+	json_array_foreach(array, i, word) {
 		const char *text = json_string_value(word);
 
 		if (!text || !*text)
@@ -321,7 +319,8 @@ static enum mq_status read_file(struct reading *r, const char *path, struct mq_e
 	entries = json_object_get(root, "entries");
 	if (!json_is_array(entries))
 		return add_item(r, root, path, err);
-	json_array_foreach(entries, i, entry) MQ_TRY(add_item(r, entry, path, err));
+	json_array_foreach(entries, i, entry)
+		MQ_TRY(add_item(r, entry, path, err));
 	return MQ_OK;
 }
 

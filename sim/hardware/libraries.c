@@ -20,42 +20,20 @@ MQ_NAMES(mq_part_name, enum mq_part, MQ_N_PARTS, "rms-norm", "rms-norm-wide", "a
 MQ_NAMES(mq_make_name, enum mq_make, MQ_N_MAKES, "eager", "native", "compiled", "fused", "fused-old", "megatron",
 	 "apart", "xla", "tensorflow", "autocast", "composite")
 
-static const char *type_name(int type)
-{
-	static const char *const names[] = { "16-bit", "fp8", "mxfp8" };
-
-	return names[type];
-}
-
-static const char *per_name(int per)
-{
-	static const char *const names[] = { "", "weight", "row", "looked" };
-
-	return names[per];
-}
-
-static const char *cast_name(int cast)
-{
-	static const char *const names[] = { "", "16-bit", "bf16" };
-
-	return names[cast];
-}
-
-static const char *direction_name(int backward)
-{
-	return backward ? "backward" : "forward";
-}
-
 struct table {
 	struct mq_csv csv;
 	uint32_t row;
 	struct mq_err *err;
 };
 
+static const char *text_of(const struct table *t, const char *column)
+{
+	return mq_csv_word(&t->csv, t->row, column);
+}
+
 static enum mq_status refuse(const struct table *t, const char *column, const char *why)
 {
-	return mq_bad(t->err, "%s:%u: %s '%s' %s", t->csv.path, t->csv.line[t->row], column,
-		      mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), why);
+	return mq_bad(t->err, "%s:%u: %s '%s' %s", t->csv.path, t->csv.line[t->row], column, text_of(t, column), why);
 }
 
 /* Every row has a source. */
@@ -63,7 +41,7 @@ static enum mq_status open_table(struct table *t, const char *path, const char *
 {
 	MQ_TRY(mq_csv_load_of(path, columns, arena, &t->csv, t->err));
 	for (t->row = 0; t->row < t->csv.n_rows; t->row++)
-		if (!*mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, "source")))
+		if (!*text_of(t, "source"))
 			return refuse(t, "source", "is empty; say where the row is from");
 	return MQ_OK;
 }
@@ -73,10 +51,22 @@ static enum mq_status number(const struct table *t, const char *column, double m
 	return mq_csv_range(&t->csv, t->row, column, 0, 0, most, value, t->err);
 }
 
+static const char unknown_word[] = "is unknown; platforms/kernels/README.md has the words";
+
 static enum mq_status word(const struct table *t, const char *column, const char *(*name)(int), int n, int *value)
 {
-	*value = mq_enum_find(name, n, mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)));
-	return *value < n ? MQ_OK : refuse(t, column, "is unknown; platforms/kernels/README.md has the words");
+	*value = mq_enum_find(name, n, text_of(t, column));
+	return *value < n ? MQ_OK : refuse(t, column, unknown_word);
+}
+
+/* The position of the cell among words. */
+#define CHOICE(t, column, value, ...) choice(t, column, (const char *const[]){ __VA_ARGS__, NULL }, value)
+static enum mq_status choice(const struct table *t, const char *column, const char *const *words, int *value)
+{
+	for (*value = 0; words[*value]; ++*value)
+		if (!strcmp(words[*value], text_of(t, column)))
+			return MQ_OK;
+	return refuse(t, column, unknown_word);
 }
 
 static enum mq_status read_generations(struct mq_libraries *l, const char *path, struct mq_arena *arena,
@@ -90,7 +80,7 @@ static enum mq_status read_generations(struct mq_libraries *l, const char *path,
 	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
 		struct mq_generation *g = &l->generation[t.row];
 
-		g->name = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation"));
+		g->name = text_of(&t, "generation");
 		MQ_TRY(number(&t, "capability", 1000, &g->capability[0]));
 		MQ_TRY(number(&t, "also", 1000, &g->capability[1]));
 		MQ_TRY(number(&t, "older_kernels", 1, &g->older_kernels));
@@ -106,14 +96,13 @@ static enum mq_status read_generations(struct mq_libraries *l, const char *path,
 	return MQ_OK;
 }
 
-/* Row of a generation, or the number of them. */
-static uint32_t generation_named(const struct mq_libraries *l, const char *name)
+/* The row of generations.csv that the cell names. */
+static enum mq_status generation(const struct table *t, const struct mq_libraries *l, uint32_t *row)
 {
-	uint32_t g = 0;
-
-	while (g < l->n_generations && strcmp(l->generation[g].name, name))
-		g++;
-	return g;
+	for (*row = 0; *row < l->n_generations; ++*row)
+		if (!strcmp(l->generation[*row].name, text_of(t, "generation")))
+			return MQ_OK;
+	return refuse(t, "generation", "is not in generations.csv");
 }
 
 uint32_t mq_generation_of(const struct mq_libraries *l, double compute_capability)
@@ -147,13 +136,11 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 			  "backward_256,start_forward,start_backward,tail,source",
 			  arena));
 	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
-		const char *name = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation"));
-		uint32_t g = generation_named(l, name);
+		uint32_t g;
 
 		MQ_TRY(word(&t, "library", (const char *(*)(int))mq_attention_library_name, MQ_N_LIBRARIES, &library));
-		MQ_TRY(word(&t, "type", type_name, MQ_N_ATTENTION_TYPES, &type));
-		if (g == l->n_generations)
-			return refuse(&t, "generation", "is not in generations.csv");
+		MQ_TRY(CHOICE(&t, "type", &type, "16-bit", "fp8", "mxfp8"));
+		MQ_TRY(generation(&t, l, &g));
 		struct mq_attention_rates *r = &l->attention[type][library][g];
 		if (r->start[0] > 0)
 			return refuse(&t, "library", "is there twice for this type and generation; delete a row");
@@ -191,10 +178,8 @@ static enum mq_status read_experts(struct mq_libraries *l, const char *path, str
 		double fixed_us, remote;
 		int type;
 
-		k->implementation = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "implementation"));
-		k->generation = generation_named(l, mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation")));
-		if (k->generation == l->n_generations)
-			return refuse(&t, "generation", "is not in generations.csv");
+		k->implementation = text_of(&t, "implementation");
+		MQ_TRY(generation(&t, l, &k->generation));
 		MQ_TRY(word(&t, "type", (const char *(*)(int))mq_experts_type_name, MQ_N_EXPERTS_TYPES, &type));
 		k->type = (enum mq_experts_type)type;
 		MQ_TRY(number(&t, "share", 1, &k->share));
@@ -213,11 +198,6 @@ static enum mq_status read_experts(struct mq_libraries *l, const char *path, str
 	return MQ_OK;
 }
 
-static const char *exchange_name(int combine)
-{
-	return combine ? "combine" : "dispatch";
-}
-
 static enum mq_status read_exchange(struct mq_libraries *l, const char *path, struct mq_arena *arena,
 				    struct mq_err *err)
 {
@@ -234,11 +214,9 @@ static enum mq_status read_exchange(struct mq_libraries *l, const char *path, st
 		double each;
 		int combine;
 
-		k->library = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "library"));
-		k->generation = generation_named(l, mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation")));
-		if (k->generation == l->n_generations)
-			return refuse(&t, "generation", "is not in generations.csv");
-		MQ_TRY(word(&t, "direction", exchange_name, 2, &combine));
+		k->library = text_of(&t, "library");
+		MQ_TRY(generation(&t, l, &k->generation));
+		MQ_TRY(CHOICE(&t, "direction", &combine, "dispatch", "combine"));
 		MQ_TRY(number(&t, "each", 1, &each));
 		MQ_TRY(number(&t, "fixed_us", 1e6, &k->fixed_s));
 		MQ_TRY(number(&t, "fixed_nodes", 100, &k->fixed_nodes));
@@ -286,8 +264,8 @@ static enum mq_status read_pass(const struct table *t, struct mq_part_pass *p)
 			return refuse(t, bytes[i].column, "is not a whole number");
 		*((uint8_t *)p + bytes[i].at) = (uint8_t)value;
 	}
-	MQ_TRY(word(t, "per", per_name, MQ_PER_LOOKED + 1, &per));
-	MQ_TRY(word(t, "cast", cast_name, MQ_CAST_BF16 + 1, &cast));
+	MQ_TRY(CHOICE(t, "per", &per, "", "weight", "row", "looked"));
+	MQ_TRY(CHOICE(t, "cast", &cast, "", "16-bit", "bf16"));
 	p->per = (uint8_t)per;
 	p->cast = (uint8_t)cast;
 	return p->moved > 0 || p->moved_B > 0 || p->serial_s > 0 ? MQ_OK : refuse(t, "moved", "moves nothing");
@@ -334,7 +312,7 @@ static enum mq_status read_parts(struct mq_libraries *l, const char *path, struc
 	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
 		MQ_TRY(word(&t, "part", (const char *(*)(int))mq_part_name, MQ_N_PARTS, &part));
 		MQ_TRY(word(&t, "make", (const char *(*)(int))mq_make_name, MQ_N_MAKES, &make));
-		MQ_TRY(word(&t, "direction", direction_name, 2, &backward));
+		MQ_TRY(CHOICE(&t, "direction", &backward, "forward", "backward"));
 		MQ_TRY(number(&t, "pass", MQ_PASSES, &pass));
 		if (pass != ++passes[part][make][backward])
 			return refuse(&t, "pass", "is there twice or out of order; number the rows of a list 1, 2, 3");
@@ -344,7 +322,7 @@ static enum mq_status read_parts(struct mq_libraries *l, const char *path, struc
 			l->part[part][make] = list = mq_arena_array(arena, 1, struct mq_part_kernels);
 		list->part = (enum mq_part)part;
 		list->make = (enum mq_make)make;
-		list->source = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "source"));
+		list->source = text_of(&t, "source");
 		MQ_TRY(read_pass(&t, &(backward ? list->backward : list->forward)[(int)pass - 1]));
 	}
 	return check_needed(l, path, err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "maquette/json_file.h"
 #include "hardware/libraries.h"
 
@@ -115,8 +116,7 @@ static enum mq_status fill(json_t *json, const struct field *field, const struct
 	}
 	if (!json_is_object(json))
 		return mq_bad(err, "%s is not an object by names", where);
-	json_object_foreach(json, key, item)
-	{
+	json_object_foreach(json, key, item) {
 		int i = mq_enum_find(axis->name, axis->n, key);
 
 		if (i >= axis->n)
@@ -146,13 +146,10 @@ static enum mq_status fill_all(json_t *root, const struct field *list, bool all,
 	return MQ_OK;
 }
 
-static const char *const keys[] = { "kind", "source", "version", "before", "older", NULL };
-
 static bool known_key(const char *key, const struct field *list)
 {
-	for (const char *const *k = keys; *k; k++)
-		if (!strcmp(*k, key))
-			return true;
+	if (mq_text_has_word("kind source version before older", key))
+		return true;
 	for (const struct field *f = list; f->name; f++)
 		if (!strcmp(f->name, key))
 			return true;
@@ -165,8 +162,9 @@ static enum mq_status check_keys(json_t *root, const struct field *list, const s
 	const char *key;
 	json_t *item;
 
-	json_object_foreach(root, key, item) if (!known_key(key, list) && !known_key(key, more)) return mq_bad(
-		err, "%s: '%s' is unknown; see platforms/calib/README.md", path, key);
+	json_object_foreach(root, key, item)
+		if (!known_key(key, list) && !known_key(key, more))
+			return mq_bad(err, "%s: '%s' is unknown; see platforms/calib/README.md", path, key);
 	return MQ_OK;
 }
 
@@ -194,8 +192,7 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 	nccl->n_versions = 1;
 	if (json_array_size(older) >= MQ_NCCL_VERSIONS)
 		return mq_bad(err, "%s: \"older\" has more than %d versions", path, MQ_NCCL_VERSIONS - 1);
-	json_array_foreach(older, i, entry)
-	{
+	json_array_foreach(older, i, entry) {
 		uint32_t n = nccl->n_versions++;
 
 		MQ_TRY(check_keys(entry, latency_fields, latency_fields, path, err));

@@ -18,18 +18,19 @@ bool mq_channels_first(const struct mq_model *model, const struct mq_software *s
 	return false;
 }
 
+static bool feeds_one(const struct mq_model *model, uint32_t op)
+{
+	return model->out_first[op + 1] - model->out_first[op] == 1;
+}
+
 /* The norm, or the op of a chain behind one, that makes what the op reads, and for nobody else. */
 static const struct mq_op *chain_of(const struct mq_model *model, uint32_t id)
 {
 	if (model->op[id].kind != MQ_OP_ELEMENTWISE)
 		return NULL;
-	for (uint32_t e = model->in_first[id]; e < model->in_first[id + 1]; e++) {
-		uint32_t src = model->edge[model->in_edge[e]].src;
-		bool alone = model->out_first[src + 1] - model->out_first[src] == 1;
-
-		if (alone && (model->op[src].kind == MQ_OP_NORM || chain_of(model, src)))
-			return &model->op[src];
-	}
+	MQ_EACH_IN(model, id, e)
+		if (feeds_one(model, e->src) && (model->op[e->src].kind == MQ_OP_NORM || chain_of(model, e->src)))
+			return &model->op[e->src];
 	return NULL;
 }
 
@@ -44,12 +45,9 @@ static bool joins(const struct mq_model *model, const struct mq_software *softwa
 static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
 				    bool (*fits)(const struct mq_model *, uint32_t))
 {
-	for (uint32_t e = model->in_first[id]; e < model->in_first[id + 1]; e++) {
-		uint32_t src = model->edge[model->in_edge[e]].src;
-
-		if (model->out_first[src + 1] - model->out_first[src] == 1 && fits(model, src))
-			return &model->op[src];
-	}
+	MQ_EACH_IN(model, id, e)
+		if (feeds_one(model, e->src) && fits(model, e->src))
+			return &model->op[e->src];
 	return NULL;
 }
 

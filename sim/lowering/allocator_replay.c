@@ -110,8 +110,7 @@ static void add_inputs(struct mq_low *low, const uint32_t *local, uint32_t stage
 	struct replayed_op *op = &c->op[i];
 	uint32_t id = op->use.op;
 
-	for (uint32_t k = m->in_first[id]; k < m->in_first[id + 1]; k++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[k]];
+	MQ_EACH_IN(m, id, e) {
 		bool here = low->num.stage_of[e->src] == stage && local[e->src] != MQ_NONE;
 		struct input *in = &c->input[op->first_input + op->n_inputs];
 

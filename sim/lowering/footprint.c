@@ -193,8 +193,8 @@ static double restart_elems(const struct here *at)
 
 	if (recomputed(at->low, at->id) || at->op->layer == MQ_NONE || at->op->saved >= at->op->output)
 		return 0;
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
-		if (m->op[m->edge[i].dst].layer == at->op->layer && recomputed(at->low, m->edge[i].dst))
+	MQ_EACH_OUT(m, at->id, e)
+		if (m->op[e->dst].layer == at->op->layer && recomputed(at->low, e->dst))
 			return at->op->output;
 	return 0;
 }
@@ -214,11 +214,8 @@ static double input_B(const struct here *at)
 	struct mq_share share = at->share;
 	struct mq_op own = { 0 };
 
-	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
+	MQ_EACH_IN(m, at->id, e)
 		own.saved += m->op[e->src].kind == MQ_OP_INPUT ? 0 : e->elems;
-	}
 	if (at->op->kind == MQ_OP_GEMM || at->op->kind == MQ_OP_CONV)
 		share.split[MQ_DIM_OUT] = share.split[MQ_DIM_HEAD] = 1;
 	return mq_op_saved_shard(&own, &share, false) / fmax(1, share.split[MQ_DIM_IN]) *
@@ -235,8 +232,8 @@ static bool feeds_cast(const struct here *at, bool *own)
 
 	if (!at->gpu || !at->low->software->save_quantized_operands || !mq_train_casts(at->low->train))
 		return false;
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
-		const struct mq_op *to = &m->op[m->edge[i].dst];
+	MQ_EACH_OUT(m, at->id, e) {
+		const struct mq_op *to = &m->op[e->dst];
 		bool casts = to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && !to->adapter;
 
 		trained |= casts && !to->frozen;
@@ -287,8 +284,7 @@ static double gathered_B(const struct here *at)
 
 	if (!at->gpu || low->software->regather_in_backward || at->op->kind != MQ_OP_GEMM)
 		return 0;
-	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+	MQ_EACH_IN(m, at->id, e) {
 		double parts = fmax(1, mq_low_config(low, e->src)->split[MQ_DIM_SEQ]);
 
 		if (parts > own)
@@ -323,9 +319,9 @@ static double products_of(const struct here *at)
 	const struct mq_model *m = at->low->model;
 	double n = 0;
 
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
-		if (m->op[m->edge[i].dst].kind == MQ_OP_GEMM)
-			n += mq_software_modules(at->low->software, m, m->edge[i].dst);
+	MQ_EACH_OUT(m, at->id, e)
+		if (m->op[e->dst].kind == MQ_OP_GEMM)
+			n += mq_software_modules(at->low->software, m, e->dst);
 	return n;
 }
 
@@ -388,16 +384,12 @@ static double kept_B(const struct here *at, bool selective)
 /* Part of what attention keeps: queries, keys and values that their GEMMs make again for backward. */
 static double made_again_B(const struct here *at)
 {
-	const struct mq_model *m = at->low->model;
 	double elems = 0;
 
 	if (at->op->kind != MQ_OP_ATTENTION)
 		return 0;
-	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
+	MQ_EACH_IN(at->low->model, at->id, e)
 		elems += recomputed(at->low, e->src) ? e->elems : 0;
-	}
 	return spread_B(at, fmin(elems, at->op->saved - at->op->saved_selective));
 }
 
@@ -433,12 +425,9 @@ static void add_entry(const struct here *at, struct mq_op_use *use)
 
 	if (at->low->train->infer || !recomputed(at->low, at->id))
 		return;
-	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
+	MQ_EACH_IN(m, at->id, e)
 		if (unit_of[e->src] != unit_of[at->id] && m->op[e->src].kind != MQ_OP_INPUT)
 			use->entry_B = fmax(use->entry_B, e->elems * size_B);
-	}
 }
 
 static void add_loss(const struct here *at, struct mq_op_use *use)
@@ -457,8 +446,8 @@ static bool makes_logits(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
 
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
-		if (m->op[m->edge[i].dst].kind == MQ_OP_LOSS)
+	MQ_EACH_OUT(m, at->id, e)
+		if (m->op[e->dst].kind == MQ_OP_LOSS)
 			return true;
 	return false;
 }
@@ -496,13 +485,12 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 static double late_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;
-	const struct mq_model *m = low->model;
 
 	if (!at->gpu || !low->software->record_stream || at->op->kind != MQ_OP_GEMM ||
 	    !(at->share.split[MQ_DIM_IN] > 1))
 		return 0;
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
-		if (mq_low_config(low, m->edge[i].dst)->split[MQ_DIM_SEQ] > at->share.split[MQ_DIM_SEQ])
+	MQ_EACH_OUT(low->model, at->id, e)
+		if (mq_low_config(low, e->dst)->split[MQ_DIM_SEQ] > at->share.split[MQ_DIM_SEQ])
 			return spread_B(at, at->op->output);
 	return 0;
 }
@@ -514,15 +502,12 @@ static void add_borders(const struct here *at, struct mq_op_use *use)
 	const uint32_t *stage = at->low->num.stage_of;
 	double size = at->share.samples * mq_dtype_size(at->low->train->dtype), sent = 0;
 
-	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
+	MQ_EACH_IN(m, at->id, e)
 		if (stage[e->src] != stage[at->id])
 			use->boundary_B = fmax(use->boundary_B, e->elems * size);
-	}
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
-		if (stage[m->edge[i].dst] != stage[at->id])
-			sent = fmax(sent, m->edge[i].elems);
+	MQ_EACH_OUT(m, at->id, e)
+		if (stage[e->dst] != stage[at->id])
+			sent = fmax(sent, e->elems);
 	if (sent > 0 && !at->low->train->infer && !(at->gpu && at->low->software->deallocate_pipeline_outputs))
 		use->kept_B += spread_B(at, sent);
 }

@@ -304,8 +304,8 @@ static void emit_gradients(struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
 
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
+	MQ_EACH_IN(m, op, e) {
+		uint32_t t = low->moves.edge_backward[e - m->edge];
 
 		if (t != MQ_NONE && --low->moves.transfer[t].waits == 0)
 			mq_transfer_emit(low, t);
@@ -327,8 +327,8 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	if (!low->software->regather_in_backward || m->op[op].kind != MQ_OP_GEMM || !trains_weights(low, op) ||
 	    m->op[op].adapter)
 		return 0; /* an adapter keeps what dropout leaves of it, whole */
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->moves.edge_forward[m->in_edge[i]];
+	MQ_EACH_IN(m, op, e) {
+		uint32_t t = low->moves.edge_forward[e - m->edge];
 
 		if (t == MQ_NONE || !mq_transfer_gathers_sequence(&low->moves, t))
 			continue;
@@ -367,10 +367,10 @@ static bool goes_apart(const struct mq_low *low, uint32_t op)
 		return false;
 	if (low->plan->overlap_tp && m->op[op].layer != MQ_NONE && !m->op[op].adapter)
 		return true;
-	for (uint32_t i = m->in_first[op]; low->software->async_allreduce && i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
+	MQ_EACH_IN(m, op, e) {
+		uint32_t t = low->moves.edge_backward[e - m->edge];
 
-		if (t != MQ_NONE && mq_transfer_sums(&low->moves, t))
+		if (low->software->async_allreduce && t != MQ_NONE && mq_transfer_sums(&low->moves, t))
 			return true;
 	}
 	return false;

@@ -277,8 +277,8 @@ static double sums(const struct mq_low *low, uint32_t product, const struct mq_t
 
 	if (!low->software->separate_input_grad_reduce || c.n_steps != 1 || c.step[0].kind != MQ_COLL_ALL_REDUCE)
 		return 1;
-	for (uint32_t e = m->out_first[product]; e < m->out_first[product + 1]; e++)
-		if (m->op[m->edge[e].dst].gated)
+	MQ_EACH_OUT(m, product, e)
+		if (m->op[e->dst].gated)
 			return 2;
 	return 1;
 }
@@ -338,8 +338,8 @@ static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
 {
 	uint32_t op = low->moves.transfer[transfer].op;
 
-	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++)
-		if (low->moves.edge_forward[e] == transfer && !splits(low, low->model->edge[e].dst))
+	MQ_EACH_OUT(low->model, op, e)
+		if (low->moves.edge_forward[e - low->model->edge] == transfer && !splits(low, e->dst))
 			return false;
 	return true;
 }

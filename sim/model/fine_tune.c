@@ -197,9 +197,7 @@ static void resize(struct mq_op *op, double k, double n)
 
 static void inputs_of(struct adapting *a, uint32_t from, uint32_t to)
 {
-	for (uint32_t i = a->from->in_first[from]; i < a->from->in_first[from + 1]; i++) {
-		const struct mq_edge *e = &a->from->edge[a->from->in_edge[i]];
-
+	MQ_EACH_IN(a->from, from, e) {
 		mq_model_connect(&a->b, a->out[e->src], to, e->elems);
 		a->b.model->edge[a->b.model->n_edges - 1].no_grad = e->no_grad;
 	}
@@ -335,8 +333,8 @@ static bool has_weights(const struct mq_op *op)
  * that keeps what dropout leaves of it. */
 static bool needed_again(const struct mq_model *m, uint32_t op)
 {
-	for (uint32_t e = m->out_first[op]; e < m->out_first[op + 1]; e++) {
-		const struct mq_op *to = &m->op[m->edge[e].dst];
+	MQ_EACH_OUT(m, op, e) {
+		const struct mq_op *to = &m->op[e->dst];
 		bool own_copy = to->adapter == MQ_ADAPTER_IN && to->dropout;
 
 		if (!has_weights(to) || (to->frozen == MQ_TRAINED && !own_copy))
@@ -377,9 +375,7 @@ static bool settle(struct mq_model *m, struct mq_arena *arena)
 	for (uint32_t op = 0; op < m->n_ops; op++) {
 		bool input = false;
 
-		for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-			struct mq_edge *e = &m->edge[m->in_edge[i]];
-
+		MQ_EACH_IN(m, op, e) {
 			e->no_grad |= !reached[e->src];
 			input |= !e->no_grad;
 		}

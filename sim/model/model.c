@@ -3,6 +3,7 @@
  * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id that is ready, so
  * that a graph that is in order already keeps its ids. Edges that join the same two ops are one tensor used twice: they
  * become one edge. SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "model/format.h"
 #include "maquette/kernel.h"
 
@@ -143,9 +144,9 @@ static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blo
 		op++;
 	while (!seen[op]) {
 		seen[op] = 1;
-		for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++)
-			if (blocked[m->edge[m->in_edge[i]].src]) {
-				op = m->edge[m->in_edge[i]].src;
+		MQ_EACH_IN(m, op, e)
+			if (blocked[e->src]) {
+				op = e->src;
 				break;
 			}
 	}
@@ -211,9 +212,9 @@ static enum mq_status sort_ops(struct mq_model *m, struct mq_arena *arena, struc
 
 		same = same && op == done;
 		order[done++] = op;
-		for (uint32_t i = m->out_first[op]; i < m->out_first[op + 1]; i++)
-			if (!--blocked[m->edge[i].dst])
-				heap_push(&ready, m->edge[i].dst);
+		MQ_EACH_OUT(m, op, e)
+			if (!--blocked[e->dst])
+				heap_push(&ready, e->dst);
 	}
 	if (done < m->n_ops)
 		return report_cycle(m, blocked, arena, err);
@@ -241,21 +242,15 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-#define AMOUNT(field)                                 \
-	{                                             \
-#field, offsetof(struct mq_op, field) \
-	}
-const struct mq_op_amount mq_op_amounts[] = { AMOUNT(m),         AMOUNT(n),
-					      AMOUNT(k),         AMOUNT(count),
-					      AMOUNT(flop),      AMOUNT(flop_bwd),
-					      AMOUNT(read),      AMOUNT(write),
-					      AMOUNT(moved_bwd), AMOUNT(fixed_bwd),
-					      AMOUNT(param),     AMOUNT(output),
-					      AMOUNT(saved),     AMOUNT(saved_selective),
-					      AMOUNT(masks),     AMOUNT(winograd),
-					      AMOUNT(window),    AMOUNT(host_flop),
-					      AMOUNT(halo),      AMOUNT(kernels),
-					      AMOUNT(rotated),   { NULL, 0 } };
+/* clang-format off */
+#define AMOUNT(field) { #field, offsetof(struct mq_op, field) }
+const struct mq_op_amount mq_op_amounts[] = {
+	AMOUNT(m), AMOUNT(n), AMOUNT(k), AMOUNT(count), AMOUNT(flop), AMOUNT(flop_bwd), AMOUNT(read), AMOUNT(write),
+	AMOUNT(moved_bwd), AMOUNT(fixed_bwd), AMOUNT(param), AMOUNT(output), AMOUNT(saved), AMOUNT(saved_selective),
+	AMOUNT(masks), AMOUNT(winograd), AMOUNT(window), AMOUNT(host_flop), AMOUNT(halo), AMOUNT(kernels),
+	AMOUNT(rotated), { NULL, 0 }
+};
+/* clang-format on */
 
 static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op *op, struct mq_err *err)
 {
@@ -304,11 +299,6 @@ static enum mq_status check_links(const struct mq_model *m, uint32_t id, struct 
 	return MQ_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -317,7 +307,7 @@ static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		name[i] = m->op[i].name ? m->op[i].name : "";
-	qsort(name, m->n_ops, sizeof(*name), by_name);
+	qsort(name, m->n_ops, sizeof(*name), mq_by_text);
 	for (uint32_t i = 1; i < m->n_ops && !twice; i++)
 		if (!strcmp(name[i - 1], name[i]))
 			twice = name[i];

@@ -122,8 +122,7 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 	}
 	if (c->split[MQ_DIM_BATCH] > 1 && !(o->splits & 1u << MQ_DIM_BATCH))
 		return mq_bad(err, "op '%s' cannot be split along batch", o->name);
-	for (uint32_t e = model->in_first[op]; e < model->in_first[op + 1]; e++) {
-		const struct mq_edge *edge = &model->edge[model->in_edge[e]];
+	MQ_EACH_IN(model, op, edge) {
 		const struct mq_op *u = &model->op[edge->src];
 
 		/* Explicit backward ops walk the stages the other way. */

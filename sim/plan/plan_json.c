@@ -85,8 +85,7 @@ static enum mq_status read_split(const struct reading *r, const json_t *object, 
 
 	if (!json_is_object(object))
 		return mq_bad(r->err, "%s: split must be an object", r->path);
-	json_object_foreach((json_t *)(uintptr_t)object, key, value)
-	{
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
 		int d = MQ_ENUM_FIND(mq_dim_name, MQ_N_DIMS, key);
 
 		if (d == MQ_N_DIMS)
@@ -133,8 +132,7 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 	json_t *split = json_object_get(object, "split");
 	if (split)
 		MQ_TRY(read_split(r, split, c));
-	json_object_foreach(object, key, value)
-	{
+	json_object_foreach(object, key, value) {
 		if (!strcmp(key, "stage"))
 			MQ_TRY(read_u32(r, value, key, &c->stage));
 		else if (!strcmp(key, "sync"))
@@ -243,10 +241,8 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 	for (int d = 0; d < MQ_N_DECISIONS; d++)
 		if (!strcmp(key, mq_decision(d)->name))
 			return read_decision(r, d, value);
-	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops", "comment" };
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp(key, known[i]))
-			return MQ_OK;
+	if (mq_text_has_word("maquette_plan model platform configs ops comment", key))
+		return MQ_OK;
 	return mq_bad(r->err, "%s: unknown key '%s'", r->path, key);
 }
 
@@ -258,7 +254,8 @@ static enum mq_status read_plan(const struct reading *r, json_t *root)
 
 	if (!json_is_object(root) || !json_is_array(configs) || !json_array_size(configs))
 		return mq_bad(r->err, "%s: a plan is an object with a list \"configs\" and a list \"ops\"", r->path);
-	json_object_foreach(root, key, value) MQ_TRY(read_global(r, key, value));
+	json_object_foreach(root, key, value)
+		MQ_TRY(read_global(r, key, value));
 	for (uint32_t i = 0; i < json_array_size(configs); i++)
 		MQ_TRY(read_config(r, json_array_get(configs, i), i));
 	return read_ops(r, json_object_get(root, "ops"));

@@ -22,8 +22,8 @@ static bool is_gemm(const struct mq_op *op)
 
 static bool feeds_loss(const struct mq_model *model, uint32_t op)
 {
-	for (uint32_t e = model->out_first[op]; e < model->out_first[op + 1]; e++)
-		if (model->op[model->edge[e].dst].kind == MQ_OP_LOSS)
+	MQ_EACH_OUT(model, op, e)
+		if (model->op[e->dst].kind == MQ_OP_LOSS)
 			return true;
 	return false;
 }
@@ -37,12 +37,10 @@ static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, 
 	bool any = false;
 
 	for (int gemms = 1; gemms >= 0; gemms--)
-		for (uint32_t i = model->in_first[op]; i < model->in_first[op + 1]; i++) {
-			uint32_t src = model->edge[model->in_edge[i]].src;
-
-			if (model->op[src].kind == MQ_OP_INPUT || is_gemm(&model->op[src]) != gemms)
+		MQ_EACH_IN(model, op, e) {
+			if (model->op[e->src].kind == MQ_OP_INPUT || is_gemm(&model->op[e->src]) != gemms)
 				continue;
-			if (!features_split(model, src, t, vocab))
+			if (!features_split(model, e->src, t, vocab))
 				return false;
 			any = true;
 		}
@@ -186,9 +184,9 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 	 * stage without layers has what lies before them. */
 	for (uint32_t op = model->n_ops; op-- > 0;) {
 		stage[op] = stages - 1;
-		for (uint32_t e = model->out_first[op]; e < model->out_first[op + 1]; e++)
-			if (stage[model->edge[e].dst] < stage[op])
-				stage[op] = stage[model->edge[e].dst];
+		MQ_EACH_OUT(model, op, e)
+			if (stage[e->dst] < stage[op])
+				stage[op] = stage[e->dst];
 		if (model->op[op].layer != MQ_NONE)
 			stage[op] = of_layer[model->op[op].layer];
 		else if (op < before && stage[op] == of_layer[0] && model->op[op].kind != MQ_OP_INPUT)

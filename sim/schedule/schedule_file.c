@@ -513,8 +513,7 @@ static void get_deps(struct reader *r, json_t *root, struct mq_task *t)
 	t->dep_first = s->n_deps;
 	if (list && !json_is_array(list))
 		wrong(r, "deps", "a list of task ids");
-	json_array_foreach(list, i, v)
-	{
+	json_array_foreach(list, i, v) {
 		if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= r->n_tasks) {
 			wrong(r, "deps", "a list of task ids below \"tasks\"");
 			return;

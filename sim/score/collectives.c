@@ -11,6 +11,7 @@
  * Not scored (refused, with the reason): rows that the table itself refuses, and a single small size that took much
  * longer than both its neighbours (a connection's first use). SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,17 +61,17 @@ static enum mq_status positive(const struct coll_row *row, const char *column, d
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct coll_rows *rows,
 				 struct mq_err *err)
 {
-	static const char *const needed[] = { "gpu", "gpus", "collective", "bytes", "time_us", "refused", NULL };
+	static const char needed[] = "gpu gpus collective bytes time_us";
 	struct mq_csv *csv = mq_arena_array(o->arena, 1, struct mq_csv);
+	const char *lacks;
 
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
-	for (int c = 0; strcmp(needed[c], "refused") != 0; c++)
-		if (mq_csv_column(csv, needed[c]) == UINT32_MAX)
-			return mq_bad(err,
-				      "%s: no column '%s'; timings of collectives have gpu, gpus, collective, bytes, "
-				      "time_us and what results/README.md lists; tests/kernel-timings writes them",
-				      path, needed[c]);
-	mq_score_unused(csv, needed, mq_fabric_columns);
+	if (!mq_csv_has(csv, needed, &lacks))
+		return mq_bad(err,
+			      "%s: no column '%.*s'; timings of collectives have %s and what results/README.md lists; "
+			      "tests/kernel-timings writes them",
+			      path, (int)strcspn(lacks, " "), lacks, needed);
+	mq_score_unused(csv, "collective bytes time_us refused", mq_fabric_columns);
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
 		struct coll_row row = { .csv = csv, .i = i, .table = path, .line = csv->line[i] };
 		double us, gpus;
@@ -92,8 +93,9 @@ static bool same_system(const struct coll_row *a, const struct coll_row *b)
 {
 	if (a->csv != b->csv)
 		return false;
-	for (const char *const *c = mq_fabric_columns; *c; c++)
-		if (strcmp(cell(a, *c), cell(b, *c)) != 0)
+	for (uint32_t c = 0; c < a->csv->n_columns; c++)
+		if (mq_text_has_word(mq_fabric_columns, a->csv->header[c]) &&
+		    strcmp(mq_csv_text(a->csv, a->i, c), mq_csv_text(b->csv, b->i, c)) != 0)
 			return false;
 	return !strcmp(cell(a, "note"), cell(b, "note"));
 }

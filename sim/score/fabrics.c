@@ -22,9 +22,8 @@ static const char *inside_name(int inside)
 	return names[inside];
 }
 
-const char *const mq_fabric_columns[] = { "system",      "gpu",      "gpus",         "nodes", "inside", "nvls",
-					  "nics",        "nic_Gbps", "fabric",       "sharp", "algo",   "proto",
-					  "per_process", "threads",  "nccl_version", NULL };
+const char mq_fabric_columns[] = "system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
+				 "threads nccl_version";
 
 /* A row of a table, and where its errors go. */
 struct cells {

@@ -32,8 +32,8 @@ struct mq_fabric_spec {
 	double per_thread;     /* GPUs that one thread of the benchmark drives; 0 = kernel times, no host at all */
 };
 
-/* The columns that name a system, NULL-terminated; results/README.md explains them. */
-extern const char *const mq_fabric_columns[];
+/* The columns that name a system ("a b c"); results/README.md explains them. */
+extern const char mq_fabric_columns[];
 /* MQ_EINPUT: a GPU, word or shape that is not known (says which). */
 enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
 			      struct mq_fabric_spec *spec, struct mq_err *err) MQ_MUST_CHECK;

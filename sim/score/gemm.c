@@ -79,24 +79,25 @@ static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gem
 	return MQ_OK;
 }
 
-static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, const uint32_t column[6],
-			       uint32_t i, struct gemm_row *row, enum refusal *refusal, struct mq_err *err)
+static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, uint32_t i,
+			       struct gemm_row *row, enum refusal *refusal, struct mq_err *err)
 {
+	static const char *const columns[] = { "m", "n", "k", "time_us" };
 	double number[4], cast_us;
-	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_word(csv, i, "dtype"));
 
 	*refusal = dtype >= MQ_N_DTYPES ? UNKNOWN_TYPE : SCORED;
 	if (*refusal)
 		return MQ_OK;
 	MQ_TRY(mq_csv_range(csv, i, "cast_us", 0, 0, MQ_KERNEL_MOST, &cast_us, err));
 	for (int c = 0; c < 4; c++)
-		MQ_TRY(mq_csv_range(csv, i, csv->header[column[c + 2]], NAN, 1e-6, MQ_KERNEL_MOST, &number[c], err));
+		MQ_TRY(mq_csv_range(csv, i, columns[c], NAN, 1e-6, MQ_KERNEL_MOST, &number[c], err));
 	if (!(number[3] > cast_us))
 		return mq_bad(err, "%s:%u: cast_us %g is not less than time_us", csv->path, csv->line[i], cast_us);
 	number[3] -= cast_us;
 	*row = (struct gemm_row){
 		.table = csv->path,
-		.gpu = mq_csv_text(csv, i, column[0]),
+		.gpu = mq_csv_word(csv, i, "gpu"),
 		.line = csv->line[i],
 		.s = { .dtype = (enum mq_dtype)dtype,
 		       .m = number[0],
@@ -123,24 +124,20 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct gemm_rows *rows,
 				 struct mq_err *err)
 {
-	static const char *const names[] = { "gpu", "dtype", "m", "n", "k", "time_us", NULL };
-	static const char *const more[] = { "scaling", "cast_us", "loop", NULL };
+	static const char needed[] = "gpu dtype m n k time_us";
 	struct mq_csv csv;
-	uint32_t column[6];
+	const char *lacks;
 
 	MQ_TRY(mq_csv_load(path, o->arena, &csv, err));
-	for (int c = 0; c < 6; c++) {
-		column[c] = mq_csv_column(&csv, names[c]);
-		if (column[c] == UINT32_MAX)
-			return mq_bad(err, "%s: no column '%s'; a GEMM table has gpu, dtype, m, n, k, time_us", path,
-				      names[c]);
-	}
-	mq_score_unused(&csv, names, more);
+	if (!mq_csv_has(&csv, needed, &lacks))
+		return mq_bad(err, "%s: no column '%.*s'; a GEMM table has %s", path, (int)strcspn(lacks, " "), lacks,
+			      needed);
+	mq_score_unused(&csv, needed, "scaling cast_us loop");
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
 		enum refusal refusal;
 
-		MQ_TRY(read_row(o, &csv, column, i, &row, &refusal, err));
+		MQ_TRY(read_row(o, &csv, i, &row, &refusal, err));
 		if (refusal)
 			rows->refused[refusal]++;
 		else if (row.s.time_s < LEAST_TIME_S)

@@ -44,14 +44,11 @@ enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *colum
 
 static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
 {
-	for (int f = 0; f < N_FORMATS; f++) {
-		bool all = true;
+	const char *lacks;
 
-		for (const char *const *c = formats[f]->needed; *c; c++)
-			all &= mq_csv_column(csv, *c) != UINT32_MAX;
-		if (all)
+	for (int f = 0; f < N_FORMATS; f++)
+		if (mq_csv_has(csv, formats[f]->needed, &lacks))
 			return formats[f];
-	}
 	return NULL;
 }
 

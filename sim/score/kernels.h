@@ -21,10 +21,10 @@ struct mq_kernel_row {
 	const char *refused; /* why it cannot be predicted; NULL = it is */
 };
 
-/* What a table must have and may have, NULL-terminated, and what fills in kernel, memory, measured and predicted or
+/* Columns that a table must have and may have ("a b c"), and what fills in kernel, memory, measured and predicted or
  * refused of a row. `d` is its device. MQ_EINPUT: a number or a word that is none, or is missing. */
 struct mq_kernel_format {
-	const char *const *needed, *const *known;
+	const char *needed, *known;
 	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 			      struct mq_err *err);
 };

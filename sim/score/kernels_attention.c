@@ -207,7 +207,7 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 	return MQ_OK;
 }
 
-static const char *const needed[] = { "gpu",   "implementation", "mode",     "dtype",  "batch",   "heads", "kv_heads",
-				      "seq_q", "seq_kv",         "head_dim", "causal", "time_us", NULL };
-static const char *const known_columns[] = { "gpus", "library", "layout", "ring", "ulysses", "cache", "refused", NULL };
-const struct mq_kernel_format mq_kernel_attention = { needed, known_columns, attention_row };
+const struct mq_kernel_format mq_kernel_attention = {
+	"gpu implementation mode dtype batch heads kv_heads seq_q seq_kv head_dim causal time_us",
+	"gpus library layout ring ulysses cache refused", attention_row
+};

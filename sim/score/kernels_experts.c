@@ -41,11 +41,10 @@ static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_are
 	return MQ_OK;
 }
 
-static const char *const needed[] = { "gpu",    "implementation", "dtype",  "tokens", "topk",
-				      "copies", "experts",        "hidden", "ffn",    "ep",
-				      "tp",     "time_us",        NULL };
-static const char *const known_columns[] = { "skew", "gated", "refused", NULL };
-const struct mq_kernel_format mq_kernel_experts = { needed, known_columns, experts_row };
+const struct mq_kernel_format mq_kernel_experts = {
+	"gpu implementation dtype tokens topk copies experts hidden ffn ep tp time_us", "skew gated refused",
+	experts_row
+};
 
 /* ---- token exchange ------------------------------------------------------------------------------------- */
 
@@ -79,7 +78,6 @@ static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_ar
 	return MQ_OK;
 }
 
-static const char *const exchange_needed[] = { "gpu",    "implementation", "mode", "dtype",   "nodes",   "ranks",
-					       "tokens", "hidden",         "topk", "experts", "time_us", NULL };
-static const char *const exchange_known[] = { "sms", "refused", NULL };
-const struct mq_kernel_format mq_kernel_exchange = { exchange_needed, exchange_known, exchange_row };
+const struct mq_kernel_format mq_kernel_exchange = {
+	"gpu implementation mode dtype nodes ranks tokens hidden topk experts time_us", "sms refused", exchange_row
+};

@@ -368,10 +368,9 @@ static enum mq_status part_row(const struct mq_device_calib *d, struct mq_arena 
 	return MQ_OK;
 }
 
-static const char *const needed[] = { "gpu",  "kernel", "implementation", "mode",  "dtype",
-				      "part", "make",   "elements",       "width", NULL };
-static const char *const known[] = { "layer",     "gradient", "loop",       "table",   "time_us",
-				     "memory_B",  "hidden",   "experts",    "top_k",   "q_heads",
-				     "kv_heads",  "both",     "held",       "added",   "added_full",
-				     "back_made", "extra",    "extra_made", "refused", NULL };
-const struct mq_kernel_format mq_kernel_parts = { needed, known, part_row };
+const struct mq_kernel_format mq_kernel_parts = {
+	"gpu kernel implementation mode dtype part make elements width",
+	"layer gradient loop table time_us memory_B hidden experts top_k q_heads kv_heads both held added added_full "
+	"back_made extra extra_made refused",
+	part_row
+};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/paths.h"
+#include "base/text.h"
 #include "score/set.h"
 #include "trust/trust.h"
 
@@ -135,22 +136,13 @@ uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i)
 	return same;
 }
 
-static bool listed(const char *const *list, const char *name)
+void mq_score_unused(const struct mq_csv *csv, const char *needed, const char *known)
 {
-	for (; list && *list; list++)
-		if (!strcmp(*list, name))
-			return true;
-	return false;
-}
-
-void mq_score_unused(const struct mq_csv *csv, const char *const *needed, const char *const *known)
-{
-	static const char *const told[] = { "source", "note", NULL };
 	const char *before = "columns not used:";
 
 	for (uint32_t c = 0; c < csv->n_columns; c++)
-		if (!listed(needed, csv->header[c]) && !listed(known, csv->header[c]) &&
-		    !listed(told, csv->header[c])) {
+		if (!mq_text_has_word(needed, csv->header[c]) && !mq_text_has_word(known, csv->header[c]) &&
+		    !mq_text_has_word("source note", csv->header[c])) {
 			if (*before == 'c')
 				printf("%s: ", csv->path);
 			printf("%s %s", before, csv->header[c]);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 struct column {
 	const char *name;
 	size_t offset;
@@ -29,12 +31,11 @@ static const struct column columns[] = {
 	NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
 /* Columns for people, that nobody reads. */
-static const char *const told[] = { "metric", "step_time_basis", "locator", "notes" };
+static const char told[] = "metric step_time_basis locator notes";
 /* clang-format on */
 
 enum {
 	N_COLUMNS = sizeof(columns) / sizeof(columns[0]),
-	N_TOLD = sizeof(told) / sizeof(told[0]),
 	MOST_ROWS = 20000, /* they are compared with each other */
 };
 
@@ -49,11 +50,7 @@ static bool is_own(const char *name)
 
 static bool is_column(const char *name)
 {
-	bool known = is_own(name) || mq_software_field_find(name) != UINT32_MAX;
-
-	for (int i = 0; i < N_TOLD; i++)
-		known |= !strcmp(told[i], name);
-	return known;
+	return is_own(name) || mq_software_field_find(name) != UINT32_MAX || mq_text_has_word(told, name);
 }
 
 /* The column of the table that has nearly this name, and none that is read; NULL = there is none. */

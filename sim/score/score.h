@@ -59,7 +59,7 @@ enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const c
 const char *mq_score_stem(const char *path, struct mq_arena *arena);
 
 /* Prints the columns of a table of timings that its reader does not use. */
-void mq_score_unused(const struct mq_csv *csv, const char *const *needed, const char *const *known);
+void mq_score_unused(const struct mq_csv *csv, const char *needed, const char *known);
 
 /* One line of the summary that `make accuracy` collects: DIR/summary.csv has, per table or part of one,
  * kind,table,rows,refused,mean,median,p90,bias,spearman,regret (ratios, not per cent; empty = none). */

@@ -136,8 +136,7 @@ static enum mq_status read_list(const struct reader *r, const struct list *list,
 	if (!json_is_array(value))
 		return bad(r, list->key, "in \"runs\" is not a list");
 	*list->bits = 0;
-	json_array_foreach(value, i, item)
-	{
+	json_array_foreach(value, i, item) {
 		const char *word = json_string_value(item);
 		int at = mq_enum_find(list->name_of, list->n, word ? word : "");
 
@@ -156,8 +155,7 @@ static enum mq_status read_devices(const struct reader *r, const json_t *value)
 	size_t i;
 
 	s->gpu = s->cpu = false;
-	json_array_foreach(value, i, item)
-	{
+	json_array_foreach(value, i, item) {
 		const char *word = json_string_value(item);
 
 		if (word && !strcmp(word, "gpu"))
@@ -263,15 +261,8 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 	const char *key, *rule;
 	json_t *value, *said;
 
-	json_object_foreach(root, key, value)
-	{
-		static const char *const known[] = { "maquette_software", "inherits", "about", "listed", "target",
-						     "release",           "log_flop", "flags", NULL };
-		bool is_known = false;
-
-		for (const char *const *k = known; *k; k++)
-			is_known |= !strcmp(key, *k);
-		if (is_known)
+	json_object_foreach(root, key, value) {
+		if (mq_text_has_word("maquette_software inherits about listed target release log_flop flags", key))
 			continue;
 		if (strcmp(key, "runs")) {
 			MQ_TRY(read_value(r, key, value));
@@ -279,7 +270,8 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 		}
 		if (!json_is_object(value))
 			return bad(r, key, "is not an object");
-		json_object_foreach(value, rule, said) MQ_TRY(read_rule(r, rule, said));
+		json_object_foreach(value, rule, said)
+			MQ_TRY(read_rule(r, rule, said));
 	}
 	return MQ_OK;
 }

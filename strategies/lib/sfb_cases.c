@@ -32,8 +32,7 @@ static void read_costs(struct mq_json_in *in, json_t *object, const char *where,
 
 	for (uint32_t i = 0; i < t->n && in->status == MQ_OK; i++)
 		cost[i] = (t->replicas - 1) * mq_json_in_value(in, json_array_get(time, i), where) + t->alpha;
-	json_array_foreach(gradients, g, gradient)
-	{
+	json_array_foreach(gradients, g, gradient) {
 		double size;
 		json_int_t op;
 
@@ -88,8 +87,7 @@ static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, str
 
 	read_costs(in, object, where, &t, cost);
 	read_edges(in, edges, where, &t, edge);
-	json_array_foreach(fixed, i, op)
-	{
+	json_array_foreach(fixed, i, op) {
 		json_int_t number;
 
 		if (mq_json_in_read(in, op, where, "I", &number) && is_op(in, number, where, t.n))

@@ -31,8 +31,7 @@ static void collect_degrees(struct loader *l, json_t *nodes)
 		const char *key;
 		json_t *value;
 
-		json_object_foreach(json_object_get(json_array_get(nodes, v), "TMPCs"), key, value)
-		{
+		json_object_foreach(json_object_get(json_array_get(nodes, v), "TMPCs"), key, value) {
 			char *end;
 			unsigned long degree = strtoul(key, &end, 10);
 			uint32_t at = 0;

@@ -182,8 +182,7 @@ static void files_have_all_tasks(void **state)
 	json_t *root = json_load_file(trace_path, 0, &why), *event;
 	assert_non_null(root);
 	size_t i, slices = 0, begun = 0, ended = 0;
-	json_array_foreach(json_object_get(root, "traceEvents"), i, event)
-	{
+	json_array_foreach(json_object_get(root, "traceEvents"), i, event) {
 		const char *ph = json_string_value(json_object_get(event, "ph"));
 		slices += *ph == 'X';
 		begun += *ph == 's';

@@ -483,8 +483,7 @@ static enum mq_status take_devices(struct reader *r, const json_t *config)
 	double each = number_of(config, "nthreads") * number_of(config, "ngpus"), last = -1, rank;
 	size_t i;
 
-	json_array_foreach(devices, i, device)
-	{
+	json_array_foreach(devices, i, device) {
 		const char *host = json_string_value(json_object_get(device, "hostname"));
 
 		rank = number_of(device, "rank");
@@ -512,8 +511,7 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 	MQ_TRY(check_kind(r));
 	MQ_TRY(take_devices(r, json_object_get(root, "config")));
 	r->in_table = true;
-	json_array_foreach(results, i, result)
-	{
+	json_array_foreach(results, i, result) {
 		r->line = (uint32_t)i + 1;
 		MQ_TRY(take_result(r, result));
 	}

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "hardware/platform/machine.h"
 
 enum { MAX_COLUMNS = 2 * MQ_MACHINE_MAX, MOST_LINKS = 18 };
@@ -41,16 +42,14 @@ static void plain(char *text)
 }
 
 /* The cells of a format; the last is a device's own. */
-static const char *const nvidia_cells[] = { "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "X", NULL };
-static const char *const amd_links[] = { "XGMI", "PCIE", "N/A", "0", NULL };
-static const char *const amd_hops[] = { "1", "2", "3", "4", "N/A", "0", NULL };
+static const char nvidia_cells[] = "PIX PXB PHB NODE SYS SOC X";
+static const char amd_links[] = "XGMI PCIE N/A 0";
+static const char amd_hops[] = "1 2 3 4 N/A 0";
 
-static bool one_of(const char *word, const char *const *words)
+static bool is_cell(const char *word, const char *cells)
 {
-	while (*words && strcmp(word, *words))
-		words++;
-	return *words || (!strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) &&
-			  !word[2 + strspn(word + 2, "0123456789")]);
+	return mq_text_has_word(cells, word) || (!strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) &&
+						 !word[2 + strspn(word + 2, "0123456789")]);
 }
 
 /* Where a word begins in a line: at its beginning or behind what belongs to no name, as in "[1,0]<stdout>:GPU0". */
@@ -65,7 +64,6 @@ static char *find_word(char *line, const char *word)
 /* The header "GPU0 GPU1 ... mlx5_0 ... CPU Affinity ..."; false where the line is none. */
 static bool read_header(char *line, struct matrix *m)
 {
-	static const char *const ends[] = { "CPU", "NUMA", "GPU", "X", NULL };
 	char *save = NULL, *from = find_word(line, "GPU");
 	uint32_t gpus = 0;
 
@@ -74,7 +72,7 @@ static bool read_header(char *line, struct matrix *m)
 		return false;
 	m->more = strstr(from, "NUMA") != NULL;
 	for (char *word = strtok_r(from, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
-		if (one_of(word, ends))
+		if (is_cell(word, "CPU NUMA GPU X"))
 			break;
 		if (m->n == MAX_COLUMNS || strlen(word) >= sizeof(m->label[0]))
 			return false;
@@ -105,21 +103,19 @@ static uint32_t row_of(char *line, const struct matrix *m, char **rest)
 	return row;
 }
 
-static enum mq_status read_row(char *line, uint32_t number, const char *path, const char *const *cells, uint32_t row,
+static enum mq_status read_row(char *line, uint32_t number, const char *path, const char *cells, uint32_t row,
 			       struct matrix *m, struct mq_err *err)
 {
-	static const char *const allowed[] = { "OK", "CNS", "GNS", "TNS", "NS", "DR", "U", NULL };
 	char *save = NULL, *word;
 
 	for (uint32_t column = 0; column < m->n; column++) {
 		word = strtok_r(column ? NULL : line, " \t", &save);
-		for (const char *const *a = allowed; word && *a; a++)
-			if (!strcmp(word, *a))
-				return mq_bad(err,
-					      "%s:%u: '%s': this is `nvidia-smi topo -p2p`, which says who may reach "
-					      "whom, not how; give the output of `nvidia-smi topo -m`",
-					      path, number, word);
-		if (!word || !one_of(word, cells) || strlen(word) >= sizeof(m->cell[0][0]))
+		if (word && mq_text_has_word("OK CNS GNS TNS NS DR U", word))
+			return mq_bad(err,
+				      "%s:%u: '%s': this is `nvidia-smi topo -p2p`, which says who may reach whom, not "
+				      "how; give the output of `nvidia-smi topo -m`",
+				      path, number, word);
+		if (!word || !is_cell(word, cells) || strlen(word) >= sizeof(m->cell[0][0]))
 			return mq_bad(err,
 				      cells == nvidia_cells ?
 					      "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS" :
@@ -202,14 +198,11 @@ static enum mq_status check(const struct matrix *m, const char *path, const char
 
 /* The first matrix at or after *text, which goes on behind it. Rows are known by their names, in any order. MQ_DONE:
  * there is none. */
-static enum mq_status read_matrix(char **text, const char *path, const char *const *cells, struct matrix *m,
+static enum mq_status read_matrix(char **text, const char *path, const char *cells, struct matrix *m,
 				  struct mq_err *err)
 {
-	const char *const *self = cells;
 	char *next = *text;
 
-	while (self[1])
-		self++;
 	m->n = 0;
 	for (uint32_t number = 1; next && !(m->n && m->rows == m->n); number++) {
 		char *line = next, *end = strchr(line, '\n'), *rest;
@@ -226,7 +219,7 @@ static enum mq_status read_matrix(char **text, const char *path, const char *con
 			break; /* the legend */
 	}
 	*text = next;
-	return m->n ? check(m, path, *self, err) : MQ_DONE;
+	return m->n ? check(m, path, strrchr(cells, ' ') + 1, err) : MQ_DONE;
 }
 
 static enum mq_status add_devices(const struct matrix *m, const char *path, const struct mq_device_calib *type,

@@ -406,18 +406,12 @@ static double count_radical(const char *list)
  * with links, all of them first. */
 static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, struct mq_err *err)
 {
-	static const char *const hardware[] = {
-		"platform", "zone",      "AS",      "host",         "link",          "link_ctn",
-		"route",    "zoneRoute", "ASroute", "bypassRoute",  "bypassASroute", "bypassZoneRoute",
-		"cluster",  "cabinet",   "peer",    "router",       "host_link",     "backbone",
-		"prop",     "disk",      "storage", "storage_type", "mount",         "model_prop"
-	};
+	static const char hardware[] =
+		"platform zone AS host link link_ctn route zoneRoute ASroute bypassRoute bypassASroute bypassZoneRoute "
+		"cluster cabinet peer router host_link backbone prop disk storage storage_type mount model_prop";
 	double *hosts = context;
-	bool known = false;
 
-	for (size_t i = 0; i < sizeof(hardware) / sizeof(*hardware); i++)
-		known |= !strcmp(tag->name, hardware[i]);
-	if (!known)
+	if (!mq_text_has_word(hardware, tag->name))
 		return mq_bad(err,
 			      "%s:%u: <%.40s> describes no hardware: a platform may not configure, include, trace or "
 			      "start anything; take it out",

@@ -172,6 +172,16 @@ struct mq_model {
 	const char *note; /* what a reader had to assume, for people; or NULL */
 };
 
+/* A loop over the edges that lead into an op, and over those that leave it: `e` is the edge. */
+#define MQ_EACH_IN(model, op, e)                                                                               \
+	for (uint32_t e##_at = (model)->in_first[op], e##_end = (model)->in_first[(op) + 1]; e##_at < e##_end; \
+	     e##_at = e##_end)                                                                                 \
+		for (struct mq_edge * e; e##_at < e##_end && (e = &(model)->edge[(model)->in_edge[e##_at]]); e##_at++)
+#define MQ_EACH_OUT(model, op, e)                                                          \
+	for (const struct mq_edge *e = (model)->edge + (model)->out_first[op],             \
+				  *e##_end = (model)->edge + (model)->out_first[(op) + 1]; \
+	     e < e##_end; e++)
+
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
 
 /* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "maquette/fine_tune.h"
 #include "model/formats/lib/graph.h"
 #include "model/formats/lib/huggingface.h"
@@ -27,11 +28,6 @@ const struct mq_format *const mq_formats[] = {
 
 enum { HEAD_SIZE = 4096 };
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 const char **mq_model_names(struct mq_arena *arena)
 {
 	const char **names = NULL;
@@ -46,7 +42,7 @@ const char **mq_model_names(struct mq_arena *arena)
 		if (!n || strcmp(names[n - 1], name)) /* variants of one model follow each other */
 			MQ_PUSH(arena, names, n, room, name);
 	}
-	qsort(names, n, sizeof(*names), by_name);
+	qsort(names, n, sizeof(*names), mq_by_text);
 	MQ_PUSH(arena, names, n, room, NULL);
 	return names;
 }

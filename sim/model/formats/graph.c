@@ -103,8 +103,7 @@ const char *mq_graph_parameters(const json_t *head, struct mq_arena *arena)
 	const char *text = "", *key;
 	json_t *value;
 
-	json_object_foreach(json_object_get(head, "parameters"), key, value)
-	{
+	json_object_foreach(json_object_get(head, "parameters"), key, value) {
 		text = mq_arena_printf(arena, "%s%s%s=", text, *text ? "," : "", key);
 		text = json_is_string(value) ? mq_arena_printf(arena, "%s%s", text, json_string_value(value)) :
 					       mq_arena_printf(arena, "%s%.15g", text, json_number_value(value));
@@ -119,12 +118,10 @@ static const char *unasked(const json_t *head, const json_t *main, const char *o
 	const json_t *own = json_object_get(head, "parameters"), *usual = json_object_get(main, "parameters");
 	json_t *value;
 
-	json_object_foreach(
-		(json_t *)(uintptr_t)own, key,
-		value) if (!json_equal(value, json_object_get(usual, key)) && !strstr(all, ",size=") &&
-			   !strstr(all, mq_arena_printf(arena, ",%s=", key))) return mq_arena_printf(arena,
-												     "%s without %s",
-												     options, key);
+	json_object_foreach((json_t *)(uintptr_t)own, key, value)
+		if (!json_equal(value, json_object_get(usual, key)) && !strstr(all, ",size=") &&
+		    !strstr(all, mq_arena_printf(arena, ",%s=", key)))
+			return mq_arena_printf(arena, "%s without %s", options, key);
 	return NULL;
 }
 
@@ -203,8 +200,7 @@ static enum mq_status read_inputs(struct reader *r, const struct mq_json_at *at,
 	struct mq_model *m = r->b.model;
 	size_t i;
 
-	json_array_foreach(inputs, i, in)
-	{
+	json_array_foreach(inputs, i, in) {
 		json_t *named =
 			json_is_string(in) ? json_pack("{s:O}", "from", in) : json_copy((json_t *)(uintptr_t)in);
 		const struct mq_json_at from = { at->path, at->place, named };
@@ -239,9 +235,9 @@ static enum mq_status read_extents(struct reader *r, const struct mq_json_at *at
 			continue;
 		MQ_TRY(amount(r, &extents, mq_dim_name(d), &op->extent[d], err));
 		op->splits |= op->extent[d] > 0 ? 1u << d : 0;
-		json_array_foreach(whole, i,
-				   name) if (json_is_string(name) && !strcmp(json_string_value(name), mq_dim_name(d)))
-			op->splits &= ~(1u << d);
+		json_array_foreach(whole, i, name)
+			if (json_is_string(name) && !strcmp(json_string_value(name), mq_dim_name(d)))
+				op->splits &= ~(1u << d);
 	}
 	return MQ_OK;
 }

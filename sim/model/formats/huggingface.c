@@ -316,7 +316,8 @@ const char **mq_hf_shipped(struct mq_arena *arena)
 	uint32_t n = 0, room = 0;
 	json_t *entry;
 
-	json_object_foreach(hub, name, entry) MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
+	json_object_foreach(hub, name, entry)
+		MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
 	MQ_PUSH(arena, names, n, room, NULL);
 	return names;
 }
@@ -329,8 +330,9 @@ enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct
 	json_t *entry;
 
 	*model = NULL;
-	json_object_foreach(hub, key, entry) if (!strcasecmp(key, name)) /* as the hub takes names */
-		return load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
+	json_object_foreach(hub, key, entry)
+		if (!strcasecmp(key, name)) /* as the hub takes names */
+			return load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
 	return MQ_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/shell.h"
+#include "base/text.h"
 #include "model/formats/lib/file.h"
 #include "model/formats/lib/megatron.h"
 
@@ -20,21 +21,18 @@ static bool probe(const char *path, const char *head, size_t size)
 /* Programs of Megatron's whose models are others. */
 static enum mq_status check_program(const char *const *word, struct mq_err *err)
 {
-	static const char *const others[] = { "pretrain_t5.py",          "pretrain_bert.py",
-					      "pretrain_ict.py",         "pretrain_mamba.py",
-					      "pretrain_vlm.py",         "pretrain_retro.py",
-					      "pretrain_mimo.py",        "pretrain_vision_classify.py",
-					      "pretrain_vision_dino.py", "pretrain_vision_inpaint.py" };
+	static const char others[] =
+		"pretrain_t5.py pretrain_bert.py pretrain_ict.py pretrain_mamba.py pretrain_vlm.py pretrain_retro.py "
+		"pretrain_mimo.py pretrain_vision_classify.py pretrain_vision_dino.py pretrain_vision_inpaint.py";
 
 	for (; *word; word++) {
 		const char *slash = strrchr(*word, '/'), *base = slash ? slash + 1 : *word;
 
-		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-			if (!strcmp(base, others[i]))
-				return mq_bad(err,
-					      "%s is not read: its model is no stack of GPT's blocks; give -m as a "
-					      "built-in model (`maquette list models`) or a config.json",
-					      base);
+		if (mq_text_has_word(others, base))
+			return mq_bad(err,
+				      "%s is not read: its model is no stack of GPT's blocks; give -m as a built-in "
+				      "model (`maquette list models`) or a config.json",
+				      base);
 	}
 	return MQ_OK;
 }

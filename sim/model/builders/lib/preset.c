@@ -12,8 +12,7 @@ static enum mq_status find_size(const json_t *sizes, const char *path, const cha
 	const char *name, *list = "";
 	json_t *value;
 
-	json_object_foreach(json_object_get(sizes, model), name, value)
-	{
+	json_object_foreach(json_object_get(sizes, model), name, value) {
 		if (json_is_string(value) && (!size || !strcmp(name, size))) {
 			*options = mq_arena_strdup(arena, json_string_value(value));
 			return MQ_OK;

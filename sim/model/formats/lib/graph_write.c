@@ -61,13 +61,12 @@ static json_t *inputs(struct family *f, uint32_t op)
 	const struct mq_model *m = f->m[0];
 	json_t *list = json_array();
 
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+	MQ_EACH_IN(m, op, e) {
 		double elems[LENGTHS];
 		bool whole = true;
 
 		for (int k = 0; k < LENGTHS; k++) {
-			elems[k] = f->m[k]->edge[m->in_edge[i]].elems;
+			elems[k] = f->m[k]->edge[e - m->edge].elems;
 			whole = whole && elems[k] == f->m[k]->op[e->src].output;
 		}
 		json_t *from = json_pack("{s:s}", "from", m->op[e->src].name);
@@ -251,7 +250,8 @@ static json_t *lines_of(struct family *train, struct family *infer, const struct
 		}
 		json_object_del(left, name);
 	}
-	json_object_foreach(left, name, op) append(lines, json_incref(op), "infer");
+	json_object_foreach(left, name, op)
+		append(lines, json_incref(op), "infer");
 	json_decref(left);
 	if (train->any_seq && infer->any_seq)
 		json_object_set_new(head, "any_seq", json_true());
@@ -265,11 +265,11 @@ static enum mq_status write_lines(const json_t *lines, const char *path, struct 
 	size_t i;
 	bool failed = !file;
 
-	json_array_foreach(lines, i, line) if (!failed)
-	{
-		failed = json_dumpf(line, file, JSON_COMPACT | JSON_REAL_PRECISION(17)) != 0;
-		fputc('\n', file);
-	}
+	json_array_foreach(lines, i, line)
+		if (!failed) {
+			failed = json_dumpf(line, file, JSON_COMPACT | JSON_REAL_PRECISION(17)) != 0;
+			fputc('\n', file);
+		}
 	if (file && fclose(file))
 		failed = true;
 	return failed ? mq_bad(err, "cannot write '%s'; check folder and disk", path) : MQ_OK;

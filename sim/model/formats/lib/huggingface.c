@@ -385,8 +385,7 @@ static const char *list_keys(const json_t *object, const struct mq_hf_key *keys,
 	const char *list = "", *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)object, key, value)
-	{
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
 		bool known = is_inert(key) || (keys ? is_read(keys, key) : mq_text_has_word(llama_keys, key));
 
 		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)

@@ -137,8 +137,7 @@ static enum mq_status read_family(const char *path, const json_t *row, struct mq
 	const char *key, *type = json_string_value(json_object_get(row, "model_type"));
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)row, key, value)
-	{
+	json_object_foreach((json_t *)(uintptr_t)row, key, value) {
 		const char *text = json_string_value(value), *words = text;
 		char word[40];
 		bool good = text;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "model/builders/lib/tower.h"
 #include "model/formats/lib/huggingface_keys.h"
 
@@ -223,22 +224,17 @@ static enum mq_status read_tower(const struct mq_json_at *top, const char *key, 
 /* Any other object of settings that may be a part of the model: an encoder, a Q-former, a projector. */
 static enum mq_status refuse_others(const struct mq_json_at *top, struct mq_err *err)
 {
-	static const char *const known[] = { "text_config",        "llm_config",         "language_config",
-					     "vision_config",      "audio_config",       "quantization_config",
-					     "compression_config", "generation_config",  "attn_config",
-					     "ffn_config",         "linear_attn_config", "task_specific_config" };
+	static const char known[] =
+		"text_config llm_config language_config vision_config audio_config quantization_config compression_config "
+		"generation_config attn_config ffn_config linear_attn_config task_specific_config";
 	json_t *object = (json_t *)(uintptr_t)top->object, *value;
 	const char *key;
 
-	json_object_foreach(object, key, value)
-	{
-		size_t n = strlen(key), i = 0;
+	json_object_foreach(object, key, value) {
+		size_t n = strlen(key);
 
-		if (n < 7 || strcmp(key + n - 7, "_config") || !json_object_size(value))
-			continue;
-		while (i < sizeof(known) / sizeof(*known) && strcmp(key, known[i]))
-			i++;
-		if (i == sizeof(known) / sizeof(*known))
+		if (n >= 7 && !strcmp(key + n - 7, "_config") && json_object_size(value) &&
+		    !mq_text_has_word(known, key))
 			return mq_bad(
 				err,
 				"%s: what \"%.60s\" describes is not read; towers=false leaves it out, and reads the "

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const double MAX_DIM = 1e10, MAX_ELEMS = 1e13;
 
 double mq_onnx_elems(const struct mq_onnx_tensor *t)
@@ -168,15 +170,12 @@ static double apply(const char *type, double a, double b)
 
 static void broadcast_values(struct mq_onnx *g, const struct mq_onnx_node *node)
 {
-	static const char *const types[] = { "Add", "Sub", "Mul", "Div" };
 	const struct mq_onnx_tensor *a = node->in[0], *b = node->n_in > 1 ? node->in[1] : NULL;
 	struct mq_onnx_tensor *out = node->out[0];
-	bool fits = false;
 	double *v;
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-		fits = fits || !strcmp(node->type, types[i]);
-	if (!fits || node->n_in != 2 || !valued_inputs(node) || a->rank > 1 || b->rank > 1 || !(v = make_value(g, out)))
+	if (!mq_text_has_word("Add Sub Mul Div", node->type) || node->n_in != 2 || !valued_inputs(node) ||
+	    a->rank > 1 || b->rank > 1 || !(v = make_value(g, out)))
 		return;
 	for (size_t i = 0; i < (size_t)mq_onnx_elems(out); i++) {
 		v[i] = apply(node->type, a->value[mq_onnx_elems(a) > 1 ? i : 0],
