@@ -220,8 +220,9 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	const struct mq_args args = {
 		.table = { { import_rows, &i } },
 		.args_doc = "FILE",
-		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's topology "
-		       "dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
+		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m` or `rocm-smi "
+		       "--showtopo`, NCCL's topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`); "
+		       "of machines of --gpu TYPExN from Slurm's topology.conf or the output of ibnetdiscover.",
 	};
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_import_report r;
@@ -240,6 +241,13 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 		status = mq_platform_import(i.file, &i.options, i.output, &r, err);
 	if (status != MQ_OK)
 		return status;
+	if (r.n_machines) {
+		printf("%s: %u machines (%s); its first lines have the keys of `platform generate`\n", i.output,
+		       r.n_machines, r.format);
+		if (*r.unused)
+			printf("note: %s\n", r.unused);
+		return MQ_OK;
+	}
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
 	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
 	if (r.nic_GBps > 0)
@@ -258,12 +266,13 @@ static enum mq_status usage(FILE *file, struct mq_err *err)
 	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
 
-	fprintf(file, "Usage: maquette platform generate|check|show|import [options]\n\n"
-		      "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
-		      "  check FILE                         load it, check values and routes\n"
-		      "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
-		      "  import FILE|--here -o FILE         one's own machine: nvidia-smi topo -m, NCCL, hwloc\n\n"
-		      "Options of generate, each also as KEY=VALUE and as the key platform.KEY of a study:\n");
+	fprintf(file,
+		"Usage: maquette platform generate|check|show|import [options]\n\n"
+		"  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
+		"  check FILE                         load it, check values and routes\n"
+		"  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
+		"  import FILE|--here -o FILE         one's own: nvidia-smi topo -m, NCCL, hwloc, topology.conf\n\n"
+		"Options of generate, each also as KEY=VALUE and as the key platform.KEY of a study:\n");
 	for (const struct mq_opt *o = mq_platform_opts; o->type != MQ_OPT_END; o++) {
 		fprintf(file, "  --%-14s %s", o->name, o->help);
 		if (o->type == MQ_OPT_CHOICE)

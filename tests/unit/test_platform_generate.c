@@ -275,6 +275,8 @@ static void closed_forms(void **state)
 	assert_int_equal(outcome("nodes=2", switch_16), 0);
 	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2", fat_tree), 0);
 	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2,pod=2,pod_oversub=4", three_levels), 0);
+	assert_int_equal(
+		outcome("nodes=16,fabric=fat-tree,leaves=2x2/2x2/2+2/2x2,oversub=2,pod_oversub=4", three_levels), 0);
 	assert_int_equal(outcome("nodes=8,fabric=rail,leaf=4", rails), 0);
 	assert_int_equal(outcome("nodes=72,gpus=1,fabric=dragonfly,routers=4,leaf=2", dragonfly), 0);
 	assert_int_equal(outcome("nodes=64,gpus=1,fabric=torus,dims=4x4x4", torus), 0);
@@ -354,6 +356,12 @@ static void bad_options(void **state)
 	refused("nodes=1000,fabric=torus", "512");
 	refused("nodes=19,gpus=4,fabric=nvl72", "domain");
 	refused("nodes=2048,fabric=fat-tree,leaf=1", "pod=");
+	refused("nodes=8,fabric=fat-tree,leaves=4+3", "not the 8 machines");
+	refused("nodes=8,fabric=fat-tree,leaves=4x3", "not the 8 machines");
+	refused("nodes=8,fabric=fat-tree,leaves=4+-4", "write the machines of each leaf");
+	refused("nodes=8,fabric=fat-tree,leaves=4x", "write the machines of each leaf");
+	refused("nodes=8,fabric=fat-tree,leaves=4x2,leaf=4", "leave them out");
+	refused("nodes=8,fabric=torus,leaves=4x2", "leave them out");
 	refused("name=a<b", "letters");
 	refused("oversub=0.5", "range");
 	refused("noodles=2", "did you mean");
@@ -564,6 +572,8 @@ static void built_is_what_is_loaded(void **state)
 		"nodes=1",
 		"nodes=1,gpu=L4",
 		"nodes=5,fabric=rail,leaf=2,oversub=1.7",
+		"nodes=9,gpu=L4,gpus=2,fabric=fat-tree,leaves=2+1/3x2,oversub=1.3,pod_oversub=2",
+		"nodes=9,fabric=fat-tree,leaves=2+1/3/3,nic_GBps=100",
 		"nodes=12,fabric=rail,leaf=3,nics=4,sharp,price_per_h=2.385",
 		"nodes=6,gpu=V100-SXM2-32GB,fabric=fat-tree,leaf=2,pod=2,pod_oversub=3",
 		"nodes=6,gpu=V100-SXM2-32GB,fabric=fat-tree,leaf=2,pod=2,nic_GBps=100",

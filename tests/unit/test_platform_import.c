@@ -298,6 +298,11 @@ static void reports(void **state)
 	assert_string_equal(r.unused, "<c2c>");
 	assert_int_equal(import(shuffled, "A100-SXM4-80GB", &r, NULL), MQ_OK);
 	assert_string_equal(r.unused, "NUMA columns");
+	assert_int_equal(import("SwitchName=s0 Nodes=n[1-3]\nSwitchName=s1 Nodes=n4\nSwitchName=t Switches=s[0-1]\n",
+				"T4x2", &r, NULL),
+			 MQ_OK);
+	assert_string_equal(r.format, "topology.conf");
+	assert_int_equal(r.n_machines, 4);
 }
 
 static void refused(const char *text, const char *gpu, const char *word)
@@ -328,7 +333,9 @@ static void broken(void **state)
 	refused("<system><cpu><pci><gpu/></pci><net speed=\"200000000\"/></cpu></system>", "T4", "no port is so fast");
 	refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tGNS\tX\n", "T4", "topo -p2p");
 	refused("== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n", "MI300X", "tables of hops");
-	refused("SwitchName=s1 Nodes=n[1-8]\n", "T4", "Slurm's topology.conf: it says how machines are joined");
+	refused("SwitchName=s1 Nodes=n[1-8]\n", NULL, "it says how machines are joined, not what they are");
+	refused("{\"instance_edges\": []}", "T4", "InfraGraph is not read");
+	refused("a1:71:75 [0] NCCL INFO Bootstrap : Using eth0\n", "T4", "NCCL_TOPO_DUMP_FILE");
 	refused("<topology version=\"3.0\"><object type=\"Machine\"/></topology>", NULL, "version 3 of hwloc's XML");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\nGPU1\tNV2\t X \n", "T4", "other way");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\n", "T4", "rows");

@@ -217,14 +217,14 @@ static void way_in(struct building *b, const struct mq_device *y)
 /* Up to where two machines meet, and down. */
 static void between(struct building *b, uint32_t from, uint32_t to)
 {
-	uint32_t x = from / b->gen.leaf, y = to / b->gen.leaf, pod = b->spec.pod;
+	uint32_t x = b->gen.leaf_of[from], y = b->gen.leaf_of[to], px = b->gen.pod_of[x], py = b->gen.pod_of[y];
 
 	if (x == y)
 		return;
 	add_step(b, b->leaf[x] + 1);
-	if (b->pod && x / pod != y / pod) {
-		add_step(b, b->pod[x / pod] + 1);
-		add_step(b, b->pod[y / pod]);
+	if (b->pod && px != py) {
+		add_step(b, b->pod[px] + 1);
+		add_step(b, b->pod[py]);
 	}
 	add_step(b, b->leaf[y]);
 }
@@ -276,8 +276,8 @@ static void index_links(struct building *b)
 			b->first[strtoul(c->link[i].name + 1, NULL, 10)] = i;
 	if (gen->n_leaves > 1)
 		b->leaf = trunks(b, "leaf", gen->n_leaves);
-	if (gen->n_leaves > 1 && mq_gen_n_pods(gen) > 1)
-		b->pod = trunks(b, "pod", mq_gen_n_pods(gen));
+	if (gen->n_pods > 1)
+		b->pod = trunks(b, "pod", gen->n_pods);
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		const struct mq_gen_group *g = &gen->group[i];
 		struct machine *m = &b->machine[i];

@@ -22,19 +22,12 @@ struct torus {
 	uint32_t n, size[MAX_DIMS];
 };
 
-static uint32_t leaf_end(const struct mq_gen *gen, uint32_t leaf)
-{
-	uint32_t end = (leaf + 1) * gen->leaf;
-
-	return end < gen->n_nodes ? end : gen->n_nodes;
-}
-
 /* Bandwidth of all ports of a leaf's machines. */
 static double leaf_GBps(const struct mq_gen *gen, uint32_t leaf)
 {
 	double sum = 0;
 
-	for (uint32_t n = leaf * gen->leaf; n < leaf_end(gen, leaf); n++)
+	for (uint32_t n = gen->first[leaf]; n < gen->first[leaf + 1]; n++)
 		sum += mq_gen_node_GBps(mq_gen_group_of(gen, n));
 	return sum;
 }
@@ -46,23 +39,14 @@ static double link_GBps(const struct mq_gen *gen)
 
 /* ---- star ------------------------------------------------------------------------------------- */
 
-uint32_t mq_gen_n_pods(const struct mq_gen *gen)
-{
-	uint32_t pod = gen->spec->pod;
-
-	return pod && pod < gen->n_leaves ? (gen->n_leaves + pod - 1) / pod : 1;
-}
-
 void mq_gen_star_links(struct mq_gen *gen)
 {
-	uint32_t pod = gen->spec->pod;
-
 	for (uint32_t l = 0; l < gen->n_leaves; l++)
 		mq_gen_link(gen, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us, "fabric", "leaf%utrunk", l);
-	for (uint32_t p = 0; mq_gen_n_pods(gen) > 1 && p < mq_gen_n_pods(gen); p++) {
+	for (uint32_t p = 0; gen->n_pods > 1 && p < gen->n_pods; p++) {
 		double sum = 0;
 
-		for (uint32_t l = p * pod; l < (p + 1) * pod && l < gen->n_leaves; l++)
+		for (uint32_t l = gen->pod_first[p]; l < gen->pod_first[p + 1]; l++)
 			sum += leaf_GBps(gen, l);
 		mq_gen_link(gen, sum / gen->spec->oversub / gen->spec->pod_oversub, gen->switch_us, "fabric",
 			    "pod%utrunk", p);
@@ -100,7 +84,6 @@ static void leaf_star(struct mq_gen *gen, uint32_t first, uint32_t end, const ch
 
 static void put_star(struct mq_gen *gen)
 {
-	uint32_t pods = mq_gen_n_pods(gen), pod = gen->spec->pod;
 	char name[32];
 
 	if (gen->n_leaves == 1) {
@@ -108,19 +91,17 @@ static void put_star(struct mq_gen *gen)
 		return;
 	}
 	mq_gen_star_links(gen);
-	if (pods == 1) {
+	if (gen->n_pods == 1) {
 		leaf_star(gen, 0, gen->n_leaves, "core");
 		return;
 	}
-	for (uint32_t p = 0; p < pods; p++) {
-		uint32_t end = (p + 1) * pod;
-
+	for (uint32_t p = 0; p < gen->n_pods; p++) {
 		snprintf(name, sizeof(name), "pod%u", p);
 		fprintf(gen->file, "<zone id=\"%s\" routing=\"Floyd\">\n", name);
-		leaf_star(gen, p * pod, end < gen->n_leaves ? end : gen->n_leaves, name);
+		leaf_star(gen, gen->pod_first[p], gen->pod_first[p + 1], name);
 		fprintf(gen->file, "</zone>\n");
 	}
-	for (uint32_t p = 0; p < pods; p++)
+	for (uint32_t p = 0; p < gen->n_pods; p++)
 		spoke(gen, "pod", p, "core");
 }
 
@@ -288,18 +269,23 @@ static void put_torus(struct mq_gen *gen)
 
 /* ---- all -------------------------------------------------------------------------------------- */
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err)
 {
-	uint32_t most = gen->spec->pod > mq_gen_n_pods(gen) ? gen->spec->pod : mq_gen_n_pods(gen);
+	uint32_t most = gen->n_pods;
 
 	if (gen->spec->fabric == MQ_GEN_DRAGONFLY)
 		return check_dragonfly(gen, err);
 	if (gen->spec->fabric == MQ_GEN_TORUS)
 		return check_torus(gen, err);
-	if (mq_gen_n_pods(gen) == 1)
-		most = gen->n_leaves;
-	if (!gen->flat && gen->leaf > most)
-		most = gen->leaf;
+	for (uint32_t p = 0; p < gen->n_pods; p++)
+		most = larger(most, gen->pod_first[p + 1] - gen->pod_first[p]);
+	for (uint32_t l = 0; l < gen->n_leaves && !gen->flat; l++)
+		most = larger(most, gen->first[l + 1] - gen->first[l]);
 	if (most > MAX_STAR)
 		return mq_bad(err,
 			      "%u leaves or machines around one switch, at most %d; give leaf= or pod= so "

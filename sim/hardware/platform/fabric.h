@@ -9,7 +9,6 @@ enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err) MQ_MU
 /* Leaves around a core, with or without pods: the routes are known without a table. */
 bool mq_gen_is_star(const struct mq_platform_spec *spec);
 void mq_gen_star_links(struct mq_gen *gen);
-uint32_t mq_gen_n_pods(const struct mq_gen *gen);      /* 1 = leaves hang on the core itself */
 void mq_gen_hub(struct mq_gen *gen, const char *name); /* zone "NAMEswitch" of router "NAMEgw" */
 const char *mq_gen_root_routing(const struct mq_gen *gen);
 void mq_gen_fabric(struct mq_gen *gen); /* links, leaves and routes of the outermost zone */

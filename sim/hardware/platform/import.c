@@ -6,26 +6,6 @@
 #include "base/text.h"
 #include "hardware/platform/machine.h"
 
-/* Files that describe a network of machines, by a word that stands in each. */
-static const char *fabric_file(const char *text)
-{
-	static const struct {
-		const char *word, *what;
-	} kinds[] = {
-		{ "SwitchName=", "Slurm's topology.conf" },
-		{ "BlockName=", "Slurm's topology.conf" },
-		{ "switchguid=", "the output of ibnetdiscover" },
-		{ "caguid=", "the output of ibnetdiscover" },
-		{ "instance_edges", "an InfraGraph" },
-		{ "device_edges", "an InfraGraph" },
-	};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (strstr(text, kinds[i].word))
-			return kinds[i].what;
-	return NULL;
-}
-
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_arena *arena, struct mq_err *err)
 {
@@ -38,12 +18,17 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 			      "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
 			      "`lstopo --export-xml-flags 2 FILE.xml`",
 			      path);
-	if (fabric_file(text))
+	if (strstr(text, "instance_edges") || strstr(text, "device_edges"))
+		return mq_bad(
+			err,
+			"%s: an InfraGraph is not read; give its machines and network to `maquette platform "
+			"generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, oversub=, nics= for more)",
+			path);
+	if (strstr(text, "NCCL INFO"))
 		return mq_bad(err,
-			      "%s: %s: it says how machines are joined, not what they are; give them and the network "
-			      "to `maquette platform generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, "
-			      "oversub=, nics= for more)",
-			      path, fabric_file(text));
+			      "%s: what NCCL_DEBUG prints does not say all of a machine; run with "
+			      "NCCL_TOPO_DUMP_FILE=topology.xml and give that file",
+			      path);
 	if (topology)
 		return mq_machine_read_hwloc(path, type, m, err);
 	if (strstr(text, "<system"))
@@ -52,8 +37,8 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 		status = mq_machine_read_smi(text, path, type, m, arena, err);
 	if (status == MQ_DONE)
 		return mq_bad(err,
-			      "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
-			      "'nvidia-smi topo -m' or 'rocm-smi --showtopo'",
+			      "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of 'nvidia-smi topo "
+			      "-m' or 'rocm-smi --showtopo', nor a topology.conf, nor the output of ibnetdiscover",
 			      path);
 	return status;
 }
@@ -93,6 +78,24 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 	return status;
 }
 
+/* A network of machines: the platform that its keys make. */
+static enum mq_status import_network(const char *path, char *text, const struct mq_import_options *options,
+				     const char *output, struct mq_import_report *report, struct mq_arena *arena,
+				     struct mq_err *err)
+{
+	struct mq_platform_spec spec;
+	struct mq_network_keys keys;
+
+	mq_platform_spec_init(&spec);
+	MQ_TRY(mq_network_read(text, path, options->gpu, arena, &keys, err));
+	MQ_TRY(mq_platform_spec_parse(keys.text, &spec, arena, err));
+	spec.name = plain_name(options->name ? options->name : path, arena);
+	MQ_TRY(mq_platform_generate(&spec, options->calib, output, err));
+	*report = (struct mq_import_report){ .format = keys.format, .n_machines = keys.machines };
+	snprintf(report->unused, sizeof(report->unused), "%s", keys.notes);
+	return MQ_OK;
+}
+
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
 				  struct mq_import_report *report, struct mq_err *err)
 {
@@ -105,17 +108,16 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	enum mq_status status = MQ_OK;
 
 	m->calib = options->calib;
-	if (options->gpu && !type)
-		status = mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err);
-	if (status == MQ_OK && !path) {
-		status = mq_machine_read_hwloc(NULL, type, m, err);
-	} else if (status == MQ_OK) {
-		status = mq_text_read(path, 16, arena, &text, &size, err);
-		if (status == MQ_OK && !size)
-			status = mq_bad(err, "%s: is empty", path);
-		if (status == MQ_OK)
-			status = read_machine(path, text, type, m, arena, err);
+	if (path) {
+		MQ_TRY(mq_text_read(path, 16, arena, &text, &size, err));
+		if (!size)
+			return mq_bad(err, "%s: is empty", path);
+		if (mq_network_probe(text))
+			return import_network(path, text, options, output, report, arena, err);
 	}
+	if (options->gpu && !type)
+		MQ_TRY(mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err));
+	MQ_TRY(path ? read_machine(path, text, type, m, arena, err) : mq_machine_read_hwloc(NULL, type, m, err));
 	if (status == MQ_OK) {
 		const char *source = plain_name(path ? path : "here", arena);
 

@@ -1,5 +1,6 @@
 /* import.h - a user's own machine, as its tools describe it, into a platform file: the output of `nvidia-smi topo -m`,
- * the XML that NCCL writes with NCCL_TOPO_DUMP_FILE, or hwloc's XML (`lstopo x.xml`).
+ * the XML that NCCL writes with NCCL_TOPO_DUMP_FILE, or hwloc's XML (`lstopo x.xml`); or the network of many, Slurm's
+ * topology.conf or the output of ibnetdiscover, which are made into the keys of a generated platform.
  *
  * Read is who is joined to whom and by what; bandwidths come from the file where it has them (NCCL and hwloc:
  * PCIe, NCCL: network ports), otherwise from the device type's nominal figures. Not read: latencies (usual values are
@@ -24,7 +25,7 @@ struct mq_import_options {
 struct mq_import_report {
 	const char *format; /* "nvidia-smi topo -m", "rocm-smi topology", "NCCL topology", "hwloc" */
 	const char *type;   /* device type written, of the first device */
-	uint32_t n_devices, n_nics, n_sockets;
+	uint32_t n_devices, n_nics, n_sockets, n_machines; /* n_machines: of a network; 0 = one machine */
 	bool nvswitch, nvlink; /* nvlink: some pair is joined by it, through a switch or not */
 	double nic_GBps;       /* 0 = not said */
 	char unused[256];      /* what is in the file and says nothing here, by name; "" = nothing */

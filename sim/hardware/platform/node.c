@@ -283,10 +283,8 @@ static void put_inner_routes(struct mq_gen *gen, uint32_t node)
 /* What stands inside a flat leaf's Cluster zone. */
 static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 {
-	uint32_t first = leaf * gen->leaf, end = first + gen->leaf;
+	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];
 
-	if (end > gen->n_nodes)
-		end = gen->n_nodes;
 	for (uint32_t n = first; n < end; n++)
 		put_hosts(gen, n);
 	fprintf(gen->file, "<router id=\"leaf%ugw\"/>\n", leaf);
@@ -306,10 +304,8 @@ static void put_node_zone(struct mq_gen *gen, uint32_t node)
 /* What stands inside a leaf's Floyd zone: machines around the leaf switch. */
 static void put_deep_leaf(struct mq_gen *gen, uint32_t leaf)
 {
-	uint32_t first = leaf * gen->leaf, end = first + gen->leaf;
+	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];
 
-	if (end > gen->n_nodes)
-		end = gen->n_nodes;
 	for (uint32_t n = first; n < end; n++)
 		put_node_zone(gen, n);
 	fprintf(gen->file, "<zone id=\"leaf%uswitch\" routing=\"None\"><router id=\"leaf%ugw\"/></zone>\n", leaf, leaf);

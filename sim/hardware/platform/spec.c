@@ -2,10 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/spec.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/quantity.h"
+#include "hardware/platform/fabric.h"
 
 #define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
@@ -29,6 +31,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath|tcpxo|gib",
 		  "kind of network (tcpxo, gib: Google Cloud's)"),
 	MQ_U32(SPEC, leaf, 0, 0, 4096, "machines per leaf, rail unit or router (0: usual)"),
+	MQ_STR(SPEC, leaves, NULL, "machines of each leaf in place of leaf and pod, as 16x4+8/16x3 (/: next pod)"),
 	MQ_F64(SPEC, oversub, 1, 1, 1000, "bandwidth into a leaf / bandwidth out of it"),
 	MQ_U32(SPEC, pod, 0, 0, 4096, "fat-tree: leaves per pod of a third level (0: two levels)"),
 	MQ_F64(SPEC, pod_oversub, 1, 1, 1000, "bandwidth into a pod / bandwidth out of it"),
@@ -240,6 +243,65 @@ static uint32_t usual_leaf(const struct mq_gen *gen, uint32_t fabric)
 	return nics >= 32 ? 1 : 32 / nics;
 }
 
+static void add_leaf(struct mq_gen *gen, uint32_t nodes, bool new_pod)
+{
+	if (new_pod)
+		gen->pod_first[gen->n_pods++] = gen->n_leaves;
+	for (uint32_t n = gen->first[gen->n_leaves]; n < gen->first[gen->n_leaves] + nodes; n++)
+		gen->leaf_of[n] = gen->n_leaves;
+	gen->pod_of[gen->n_leaves] = gen->n_pods - 1;
+	gen->first[gen->n_leaves + 1] = gen->first[gen->n_leaves] + nodes;
+	gen->pod_first[gen->n_pods] = ++gen->n_leaves;
+}
+
+/* "16x4+8/16x3" */
+static enum mq_status read_leaves(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
+{
+	bool new_pod = true;
+
+	if (spec->leaf || spec->pod || !mq_gen_is_star(spec))
+		return mq_bad(err, "leaves= says what leaf= and pod= say, of fabrics with leaves: leave them out");
+	for (const char *at = spec->leaves;; at++) {
+		char *end;
+		unsigned long nodes = strtoul(at, &end, 10), times = 1;
+
+		if (*end == 'x')
+			times = isdigit((unsigned char)end[1]) ? strtoul(end + 1, &end, 10) : 0;
+		if (!isdigit((unsigned char)*at) || !nodes || !times || (*end && *end != '+' && *end != '/'))
+			return mq_bad(err, "leaves=%.200s: write the machines of each leaf, as 16x4+8/16x3",
+				      spec->leaves);
+		uint32_t left = gen->n_nodes - gen->first[gen->n_leaves];
+		if (nodes > left || times > left / nodes || (!*end && nodes * times < left))
+			return mq_bad(err, "leaves=%.200s: are not the %u machines that there are", spec->leaves,
+				      gen->n_nodes);
+		for (unsigned long i = 0; i < times; i++, new_pod = false)
+			add_leaf(gen, (uint32_t)nodes, new_pod);
+		new_pod = *end == '/';
+		at = end;
+		if (!*end)
+			return MQ_OK;
+	}
+}
+
+static enum mq_status lay_leaves(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
+{
+	gen->first = mq_arena_array(gen->arena, gen->n_nodes + 1, uint32_t);
+	gen->pod_first = mq_arena_array(gen->arena, gen->n_nodes + 1, uint32_t);
+	gen->leaf_of = mq_arena_array(gen->arena, gen->n_nodes, uint32_t);
+	gen->pod_of = mq_arena_array(gen->arena, gen->n_nodes, uint32_t);
+	if (spec->leaves)
+		return read_leaves(spec, gen, err);
+	gen->leaf = spec->leaf ? spec->leaf : usual_leaf(gen, spec->fabric);
+	if (spec->fabric == MQ_GEN_SWITCH || gen->leaf > gen->n_nodes)
+		gen->leaf = gen->n_nodes;
+	if (spec->fabric == MQ_GEN_TORUS)
+		gen->leaf = 1;
+	for (uint32_t n = 0; n < gen->n_nodes; n += gen->leaf)
+		add_leaf(gen, gen->n_nodes - n < gen->leaf ? gen->n_nodes - n : gen->leaf,
+			 !n || (spec->pod && gen->n_leaves % spec->pod == 0));
+	return MQ_OK;
+}
+
 enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
 			      struct mq_gen *gen, struct mq_err *err)
 {
@@ -285,11 +347,5 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		return mq_bad(err, "%lu devices are more than the %d that are supported", (unsigned long)gen->n_devices,
 			      MQ_GEN_MAX_DEVICES);
 	set_network(spec, gen);
-	gen->leaf = spec->leaf ? spec->leaf : usual_leaf(gen, spec->fabric);
-	if (spec->fabric == MQ_GEN_SWITCH || gen->leaf > gen->n_nodes)
-		gen->leaf = gen->n_nodes;
-	if (spec->fabric == MQ_GEN_TORUS)
-		gen->leaf = 1;
-	gen->n_leaves = (gen->n_nodes + gen->leaf - 1) / gen->leaf;
-	return MQ_OK;
+	return lay_leaves(spec, gen, err);
 }

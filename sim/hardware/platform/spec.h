@@ -46,10 +46,12 @@ struct mq_gen {
 	const struct mq_gen_sink *sink;
 	FILE *file; /* of the XML sink */
 	struct mq_gen_group group[MQ_GEN_MAX_GROUPS];
-	uint32_t n_groups, n_nodes, n_leaves;
+	uint32_t n_groups, n_nodes, n_leaves, n_pods;
 	uint64_t n_devices;
-	uint32_t leaf; /* machines per leaf */
-	uint32_t rank; /* next device's */
+	uint32_t leaf;               /* machines per leaf where all have as many */
+	uint32_t *first, *pod_first; /* [n_leaves + 1], [n_pods + 1] first machine of a leaf, first leaf of a pod */
+	uint32_t *leaf_of, *pod_of;  /* [n_nodes], [n_leaves] */
+	uint32_t rank;               /* next device's */
 	bool flat, nvls;
 	enum mq_fabric network;
 	double nic_us, switch_us;
