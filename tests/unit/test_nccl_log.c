@@ -30,7 +30,11 @@
 #define ROWS                                                                                    \
 	"  1048576  262144  float  sum  -1   40.10  26.15  26.15  0   39.90  26.28  26.28  0\n" \
 	"  8388608 2097152  float  sum  -1  120.50  69.62  69.62  0  121.00  69.33  69.33  0\n"
-#define TAIL "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 47.8\n#\n"
+#define EIGHT                                                                                              \
+	"# Rank 0 on a1\n# Rank 1 on a1\n# Rank 2 on a1\n# Rank 3 on a1\n# Rank 4 on a1\n# Rank 5 on a1\n" \
+	"# Rank 6 on a1\n# Rank 7 on a1\n"
+#define GATHER "  8388608 1048576  float  none  -1  120.50  69.62  34.81  0  121.00  69.33  34.66  0\n"
+#define TAIL   "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 47.8\n#\n"
 
 struct expected {
 	const char *file, *text;
@@ -121,9 +125,27 @@ static const struct expected cases[] = {
 	  "  8388608 1048576  float  none  -1  120.50  69.62  34.81  0  121.00  69.33  34.66  0\n" TAIL,
 	  NULL, 3, 2, 1, MQ_COLL_ALL_REDUCE, 8388608, 120.5 },
 
-	{ "log", RANKS HEAD ROWS, ":6: which collective", 0, 0, 0, 0, 0, 0 },
-	{ "all_reduce.log", RANKS HEAD ROWS RANKS HEAD ROWS, ":15: another table, and nothing before it tells", 0, 0, 0,
-	  0, 0, 0 },
+	/* Names as people write them; of two collectives' names none is taken. */
+	{ "AllReduce-2gpus.log", RANKS HEAD ROWS, NULL, 2, 2, 1, MQ_COLL_ALL_REDUCE, 8388608, 120.5 },
+	{ "nccl_reducescatter.log",
+	  RANKS HEAD "  8388608 2097152  float  sum  -1  120.50  69.62  34.81  0  121.00  69.33  34.66  0\n", NULL, 1,
+	  2, 1, MQ_COLL_REDUCE_SCATTER, 8388608, 120.5 },
+	{ "allgather_and_reducescatter.log", RANKS HEAD GATHER, ":8: which collective", 0, 0, 0, 0, 0, 0 },
+	/* No name: redop, root and busbw tell those that add; between two ranks an all-reduce is like a sendrecv. */
+	{ "job-17.out",
+	  EIGHT HEAD "  8388608 2097152  float  sum  -1  120.50  69.62 121.83  0  121.00  69.33 121.33  0\n", NULL, 1,
+	  8, 1, MQ_COLL_ALL_REDUCE, 8388608, 120.5 },
+	{ "job-17.out",
+	  HEAD "  536870912 134217728  float  sum  -1  1205.0  445.54 389.84  0  1210.0  443.70 388.23  0\n", NULL, 1,
+	  8, 0, MQ_COLL_REDUCE_SCATTER, 536870912, 1205 },
+	{ "job-17.out",
+	  RANKS HEAD "  8388608 2097152  float  sum  0  120.50  69.62  69.62  0  121.00  69.33  69.33  0\n", NULL, 1, 2,
+	  1, MQ_COLL_REDUCE, 8388608, 120.5 },
+	{ "log", RANKS HEAD ROWS, ":9: which collective", 0, 0, 0, 0, 0, 0 },
+	{ "log", EIGHT HEAD "  8388608 1048576  float  none  -1  120.50  69.62  60.92  0  121.00  69.33  60.66  0\n",
+	  "which collective", 0, 0, 0, 0, 0, 0 },
+	{ "all_reduce.log", RANKS HEAD ROWS RANKS HEAD ROWS, ":18: which collective", 0, 0, 0, 0, 0, 0 },
+	{ "alltoall.log", RANKS HEAD ROWS, "redop says that this is no alltoall", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", RANKS HEAD "  8388608 2097152  float  sum  -1  120.50  69.62  69.62  0  121.00\n",
 	  ":8: a row with other columns", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log",
@@ -137,9 +159,8 @@ static const struct expected cases[] = {
 	{ "all_reduce.log", "#  Rank  0 Pid 71 on a1 device 0\n#  Rank  3 Pid 72 on a1 device 0\n" HEAD ROWS,
 	  ":2: the ranks before this one", 0, 0, 0, 0, 0, 0 },
 	/* A gather's table under an all-reduce's name. */
-	{ "all_reduce.log",
-	  RANKS HEAD "  8388608 1048576  float  none  -1  120.50  69.62  34.81  0  121.00  69.33  34.66  0\n",
-	  "busbw is 0.500 of algbw", 0, 0, 0, 0, 0, 0 },
+	{ "all_reduce.log", RANKS HEAD GATHER, "redop says that this is no all_reduce", 0, 0, 0, 0, 0, 0 },
+	{ "broadcast.log", RANKS HEAD GATHER, "busbw is 0.500 of algbw", 0, 0, 0, 0, 0, 0 },
 	/* The factor's digits leave 100 ranks and more. */
 	{ "all_reduce.log", HEAD "  1048576  262144  float  sum  -1   400.10  2.62  5.19  0   399.90  2.62  5.19  0\n",
 	  ":4: no 'Rank N ... on HOST' lines", 0, 0, 0, 0, 0, 0 },
@@ -175,6 +196,7 @@ static const struct expected cases[] = {
 	{ "x.log", "./alltoallv_perf -b 8\n" RANKS HEAD ROWS, "no collectives that are fitted", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", RANKS HEAD TAIL, "a table without rows", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", "make: *** [all_reduce] Error 1\n", "no rows of a nccl-tests table", 0, 0, 0, 0, 0, 0 },
+	{ "train.log", "a1:71:75 [0] NCCL INFO Channel 00/16 : 0 1\n", "not how long a call takes", 0, 0, 0, 0, 0, 0 },
 };
 
 static void check(const struct expected *e)

@@ -8,8 +8,9 @@
  * of anything else are passed over. A file of -J is the same as JSON.
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
- * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's factor
- * tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
+ * table, from the file's name; without any of these from the columns redop and root and the bus bandwidth's factor,
+ * which tell all_reduce, reduce_scatter and reduce from all others. Ranks are the "Rank N ... on HOST" lines; without
+ * any, what the factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +26,7 @@
 #include "maquette/json_file.h"
 #include "trace/trace.h"
 
-enum { MAX_WORDS = 64, MAX_HOSTS = 4096, UNKNOWN = -1, NOT_FITTED = -2 };
+enum { MAX_WORDS = 64, MAX_NAME = 256, MAX_HOSTS = 4096, UNKNOWN = -1, NOT_FITTED = -2 };
 
 struct columns {
 	bool root, redop, wrong;
@@ -37,7 +38,8 @@ struct reader {
 	struct mq_err *err;
 	struct mq_arena *arena;
 	int kind, named; /* of the table at hand; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
-	bool in_table, fresh_kind;
+	bool in_table, fresh_kind, speaks; /* speaks: it has lines of NCCL_DEBUG */
+	bool reduces, rooted;              /* does redop, does root of this table's rows say anything? */
 	struct columns columns;
 	uint32_t line, tables, ranks, n_hosts, first_row; /* first_row: of this table */
 	const char *host[MAX_HOSTS];
@@ -50,16 +52,17 @@ static enum mq_status wrong(const struct reader *r, const char *what)
 	return mq_bad(r->err, "%s:%u: %s", r->path, r->line, what);
 }
 
-static int kind_in(const char *text)
+/* The one collective that a program's or a file's name speaks of: "all_reduce_perf", "AllReduce-8gpus". */
+static int kind_in(const char *text, size_t length)
 {
-	/* Longest names first: "reduce" is part of two others. */
+	/* Names that are part of others come after those. */
 	static const struct {
 		const char *name;
 		int kind;
 	} names[] = {
-		{ "reduce_scatter", MQ_COLL_REDUCE_SCATTER },
-		{ "all_reduce", MQ_COLL_ALL_REDUCE },
-		{ "all_gather", MQ_COLL_ALL_GATHER },
+		{ "reducescatter", MQ_COLL_REDUCE_SCATTER },
+		{ "allreduce", MQ_COLL_ALL_REDUCE },
+		{ "allgather", MQ_COLL_ALL_GATHER },
 		{ "alltoallv", NOT_FITTED },
 		{ "hypercube", NOT_FITTED },
 		{ "scatter", NOT_FITTED },
@@ -69,11 +72,22 @@ static int kind_in(const char *text)
 		{ "sendrecv", MQ_N_COLL_KINDS },
 		{ "reduce", MQ_COLL_REDUCE },
 	};
+	char letters[MAX_NAME], *at;
+	size_t n = 0;
+	int kind = UNKNOWN;
 
+	for (size_t i = 0; i < length && n + 1 < sizeof(letters); i++)
+		if (isalpha((unsigned char)text[i]))
+			letters[n++] = (char)tolower((unsigned char)text[i]);
+	letters[n] = '\0';
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strstr(text, names[i].name))
-			return names[i].kind;
-	return UNKNOWN;
+		while ((at = strstr(letters, names[i].name))) {
+			if (kind != UNKNOWN && kind != names[i].kind)
+				return UNKNOWN;
+			kind = names[i].kind;
+			memset(at, ' ', strlen(names[i].name));
+		}
+	return kind;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -160,9 +174,8 @@ static enum mq_status check_kind(struct reader *r)
 			     "scatter, gather, hypercube and alltoallv are no collectives that are fitted: all_reduce, "
 			     "all_gather, reduce_scatter, alltoall, broadcast, reduce and sendrecv are");
 	if (r->kind == UNKNOWN)
-		return wrong(r,
-			     "which collective is this table of? Name the file after it (all_reduce_perf.log), or keep "
-			     "the line of the command");
+		return wrong(r, "which collective is this table of? Its columns do not tell: name the file after it "
+				"(all_gather_perf.log), a file for each table, or keep the line of the command");
 	return MQ_OK;
 }
 
@@ -198,15 +211,13 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 	MQ_TRY(end_table(r));
 	r->columns = c;
 	r->in_table = true;
+	r->reduces = r->rooted = false;
 	r->first_row = r->n;
-	if (r->tables++ && !r->fresh_kind)
-		return wrong(
-			r, "another table, and nothing before it tells of which collective: keep the commands' lines, "
-			   "or put it in a file of its own");
 	if (!r->fresh_kind)
-		r->kind = r->named;
+		r->kind = r->tables ? UNKNOWN : r->named; /* of two tables one, which is not known */
+	r->tables++;
 	r->fresh_kind = false;
-	return check_kind(r);
+	return r->kind == UNKNOWN ? MQ_OK : check_kind(r); /* later, what the rows tell */
 }
 
 static void note_host(struct reader *r, const char *host)
@@ -243,22 +254,20 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 	return MQ_OK;
 }
 
-/* "Collective test starting: X_perf", and command lines. */
-static void take_name(struct reader *r, const char *line)
+/* "Collective test starting: X_perf", and command lines. What is "concluded" is told again. */
+static enum mq_status take_name(struct reader *r, const char *line)
 {
-	const char *perf = strstr(line, "_perf");
-	const char *from = strstr(line, "test starting:");
+	const char *end = strstr(line, "_perf"), *from = end;
 
-	if (!from && !perf)
-		return;
-	if (!from) {
-		for (from = perf; from > line && !isspace((unsigned char)from[-1]) && from[-1] != '/';)
-			from--;
-	}
-	if (kind_in(from) != UNKNOWN) {
-		r->kind = kind_in(from);
-		r->fresh_kind = true;
-	}
+	while (from && from > line && !isspace((unsigned char)from[-1]) && from[-1] != '/')
+		from--;
+	int kind = from ? kind_in(from, (size_t)(end - from)) : UNKNOWN;
+	if (kind == UNKNOWN || strstr(line, "concluded"))
+		return MQ_OK;
+	MQ_TRY(end_table(r));
+	r->kind = kind;
+	r->fresh_kind = true;
+	return MQ_OK;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -287,8 +296,6 @@ static void add_row(struct reader *r, double bytes, double time_us, double algbw
 	const struct mq_nccl_row row = {
 		.bytes = bytes,
 		.seconds = 1e-6 * time_us,
-		.sendrecv = r->kind == MQ_N_COLL_KINDS,
-		.kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE : (enum mq_coll_kind)r->kind,
 		.line = r->line,
 		.factor = algbw > 0 ? busbw / algbw : (double)NAN,
 		.factor_off = algbw > 0 ? (off[0] + busbw / algbw * off[1]) / algbw : (double)INFINITY,
@@ -306,10 +313,10 @@ static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, 
 	if (!r->in_table)
 		return wrong(r, "a row without the line that names its columns before it");
 	if (r->columns.redop && at < n && !is_number(word[at], &x) && strcasecmp(word[at], "n/a"))
-		at++;
+		r->reduces |= strcmp(word[at++], "none") != 0;
 	uint32_t left = n - at;
 	if (r->columns.root && left == r->columns.after + 1) {
-		at++;
+		r->rooted |= *word[at++] != '-';
 		left--;
 	}
 	if (left != r->columns.after)
@@ -333,11 +340,11 @@ static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-static double factor_of(const struct mq_nccl_row *row, double n)
+static double factor_of(int kind, double n)
 {
-	if (row->sendrecv || row->kind == MQ_COLL_BROADCAST || row->kind == MQ_COLL_REDUCE)
+	if (kind == MQ_N_COLL_KINDS || kind == MQ_COLL_BROADCAST || kind == MQ_COLL_REDUCE)
 		return 1;
-	return (row->kind == MQ_COLL_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
+	return (kind == MQ_COLL_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
 }
 
 /* The row of a table whose digits say most of the factor. */
@@ -359,7 +366,7 @@ static enum mq_status find_ranks(struct reader *r)
 
 	r->line = row->line;
 	for (uint32_t n = 2; n <= MOST_RANKS; n++)
-		if (fabs(factor_of(row, n) - row->factor) <= 1.02 * row->factor_off) {
+		if (fabs(factor_of(r->kind, n) - row->factor) <= 1.02 * row->factor_off) {
 			found = found ? found : n;
 			answers++;
 		}
@@ -371,21 +378,42 @@ static enum mq_status find_ranks(struct reader *r)
 	return MQ_OK;
 }
 
-/* Does busbw belong to this collective on these ranks? Gathers of 2018 printed algbw twice. */
-static enum mq_status check_factor(struct reader *r)
+/* What the columns and busbw say of a collective that nothing names. */
+static enum mq_status find_kind(struct reader *r)
 {
 	const struct mq_nccl_row *row = sharpest(r);
-	double off = 1.02 * row->factor_off, want = factor_of(row, r->ranks);
+	double off = 1.02 * row->factor_off;
 
 	r->line = row->line;
+	if (r->kind == UNKNOWN && r->reduces && r->rooted)
+		r->kind = MQ_COLL_REDUCE;
+	else if (r->kind == UNKNOWN && r->reduces && row->factor > 1 + off)
+		r->kind = MQ_COLL_ALL_REDUCE;
+	else if (r->kind == UNKNOWN && r->reduces && row->factor < 1 - off)
+		r->kind = MQ_COLL_REDUCE_SCATTER;
+	return check_kind(r);
+}
+
+/* Do redop and busbw belong to this collective on these ranks? Gathers of 2018 printed algbw twice. */
+static enum mq_status check_table(struct reader *r)
+{
+	const struct mq_nccl_row *row = sharpest(r);
+	double off = 1.02 * row->factor_off, want = factor_of(r->kind, r->ranks);
+	const char *name = r->kind == MQ_N_COLL_KINDS ? "sendrecv" : mq_coll_name((enum mq_coll_kind)r->kind);
+	bool sums = r->kind == MQ_COLL_ALL_REDUCE || r->kind == MQ_COLL_REDUCE_SCATTER || r->kind == MQ_COLL_REDUCE;
+
+	r->line = row->line;
+	if (r->columns.redop && r->kind != MQ_N_COLL_KINDS && sums != r->reduces)
+		return mq_bad(r->err, "%s:%u: redop says that this is no %s: is the table of another collective?",
+			      r->path, r->line, name);
 	if (!isfinite(row->factor_off) || fabs(row->factor - want) <= off ||
-	    (row->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
+	    (r->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
 		return MQ_OK;
 	return mq_bad(
 		r->err,
 		"%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another collective, or of "
 		"other ranks?",
-		r->path, r->line, row->factor, row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks, want);
+		r->path, r->line, row->factor, name, r->ranks, want);
 }
 
 static enum mq_status end_table(struct reader *r)
@@ -399,12 +427,14 @@ static enum mq_status end_table(struct reader *r)
 		return wrong(r, "a table without rows ends here");
 	if (r->ranks == 1)
 		return wrong(r, "a table of one rank ends here: nothing was sent; were the lines of other ranks lost?");
+	MQ_TRY(find_kind(r));
 	if (!r->ranks)
 		MQ_TRY(find_ranks(r));
-	else
-		MQ_TRY(check_factor(r));
+	MQ_TRY(check_table(r));
 	r->line = line;
 	for (uint32_t i = r->first_row; i < r->n; i++) {
+		r->row[i].sendrecv = r->kind == MQ_N_COLL_KINDS;
+		r->row[i].kind = r->row[i].sendrecv ? MQ_COLL_ALL_REDUCE : (enum mq_coll_kind)r->kind;
 		r->row[i].ranks = r->ranks;
 		r->row[i].nodes = r->n_hosts;
 	}
@@ -419,9 +449,9 @@ static bool names_columns(char *const *word, uint32_t n)
 	bool size = false, time = false, bandwidth = false;
 
 	for (uint32_t i = 0; i < n; i++) {
-		size |= !strcmp(word[i], "size");
-		time |= size && (!strcmp(word[i], "time") || !strcmp(word[i], "cputime"));
-		bandwidth |= time && !strcmp(word[i], "algbw");
+		size |= !strncmp(word[i], "size", 4); /* "size(B)" of other programs is refused later */
+		time |= size && (!strncmp(word[i], "time", 4) || !strcmp(word[i], "cputime"));
+		bandwidth |= time && !strncmp(word[i], "algbw", 5);
 	}
 	return bandwidth;
 }
@@ -432,9 +462,11 @@ static enum mq_status take_line(struct reader *r, char *line)
 	double bytes, count;
 
 	strip_controls(line);
-	if (strstr(line, "NCCL INFO") || strstr(line, "NCCL WARN"))
+	if (strstr(line, "NCCL INFO") || strstr(line, "NCCL WARN")) {
+		r->speaks = true;
 		return MQ_OK;
-	take_name(r, line);
+	}
+	MQ_TRY(take_name(r, line));
 	uint32_t n = split(line, word), type;
 	if (names_columns(word, n))
 		return take_header(r, word, n);
@@ -507,7 +539,8 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 		return mq_bad(r->err, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
 	if (program && strrchr(program, '/'))
 		program = strrchr(program, '/') + 1;
-	r->kind = program && kind_in(program) != UNKNOWN ? kind_in(program) : r->named;
+	r->kind = program ? kind_in(program, strlen(program)) : UNKNOWN;
+	r->kind = r->kind == UNKNOWN ? r->named : r->kind;
 	MQ_TRY(check_kind(r));
 	MQ_TRY(take_devices(r, json_object_get(root, "config")));
 	r->in_table = true;
@@ -520,16 +553,15 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 
 static enum mq_status read_lines(struct reader *r, FILE *file)
 {
-	char line[4096];
+	char *line = NULL;
+	size_t size = 0;
 	enum mq_status status = MQ_OK;
 
-	while (status == MQ_OK && fgets(line, sizeof(line), file)) {
+	for (; status == MQ_OK && getline(&line, &size, file) >= 0;) {
 		r->line++;
-		if (!strchr(line, '\n') && !feof(file))
-			status = wrong(r, "a line of more than 4095 characters");
-		else
-			status = take_line(r, line);
+		status = take_line(r, line);
 	}
+	free(line);
 	return status;
 }
 
@@ -544,7 +576,8 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	if (!file)
 		return mq_bad(err, "%s: cannot open the log: %s", path, strerror(errno));
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
-	r->named = r->kind = kind_in(base ? base : path);
+	base = base ? base : path;
+	r->named = r->kind = kind_in(base, strlen(base));
 	bool json = ungetc(fgetc(file), file) == '{';
 	enum mq_status status = json ? mq_json_file_load(path, &root, err) : read_lines(r, file);
 	fclose(file);
@@ -553,7 +586,10 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 		MQ_TRY(take_json(r, root));
 	MQ_TRY(end_table(r));
 	if (!r->n)
-		return mq_bad(err, "%s: no rows of a nccl-tests table found", path);
+		return mq_bad(err, "%s: no rows of a nccl-tests table found%s", path,
+			      r->speaks ? ": what NCCL_DEBUG prints tells which links are used, not how long a call "
+					  "takes; give the table that all_reduce_perf prints" :
+					  "");
 	*row = r->row;
 	*n = r->n;
 	return MQ_OK;

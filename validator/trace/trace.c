@@ -240,7 +240,7 @@ static enum format format_of(const char *path)
 	size_t length = strlen(path);
 	gzFile file = gzopen(mq_trace_file(path, &arena, &device), "rb");
 	char head[64] = "";
-	int n = file ? gzread(file, head, sizeof(head) - 1) : 0;
+	int n = file ? gzread(file, head, sizeof(head) - 1) : 0; /* the rest stays 0 */
 
 	if (!file)
 		return NO_TRACE;
@@ -249,10 +249,10 @@ static enum format format_of(const char *path)
 		return SQLITE;
 	if (length > 3 && !strcmp(path + length - 3, ".et"))
 		return CHAKRA;
-	for (int i = 0; i < n; i++)
-		if (!isspace((unsigned char)head[i]))
-			return head[i] == '{' || head[i] == '[' ? JSON : NO_TRACE;
-	return NO_TRACE;
+	const char *at = head + strspn(head, " \t\r\n");
+	/* "[1,0]<stdout>:" is what mpirun puts before each line of a log. */
+	bool list = *at == '[' && strchr("{]", at[1 + strspn(at + 1, " \t\r\n")]);
+	return *at == '{' || list ? JSON : NO_TRACE;
 }
 
 bool mq_trace_probe(const char *path)
