@@ -44,22 +44,23 @@ static bool even_configs(struct mq_folding *f, uint32_t size)
 {
 	const struct mq_low *low = f->low;
 	double samples = low->train->batch / low->plan->micro_batches;
-	uint32_t n = mq_low_config(low, 0)->n_devices;
+	uint32_t n = mq_low_config(low, 0)->n_devices, newest = MQ_NONE;
 
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t first = low->num.stage_op[low->num.stage_first[low->num.stage_of[op]]];
+		uint32_t devset = low->num.devset_of[low->plan->config_of[op]];
 
-		if (c->n_devices != n ||
-		    low->num.devset_of[low->plan->config_of[op]] != low->num.devset_of[low->plan->config_of[first]])
+		if (c->n_devices != n || devset != low->num.devset_of[low->plan->config_of[first]])
 			return refuse(f, "ops of a stage, or stages, differ in their devices");
 		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
 		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
 			return refuse(f, "batch shares are uneven");
-		for (uint32_t d = 1; d < n; d++)
+		for (uint32_t d = 1; d < n && devset != newest; d++)
 			if (low->q.cluster->device[c->device[d]].calib !=
 			    low->q.cluster->device[c->device[d - d % size]].calib)
 				return refuse(f, "a stage has devices of different speed");
+		newest = devset;
 	}
 	return true;
 }
@@ -99,10 +100,10 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
 	fold->device = mq_arena_array(f->arena, low->num.n_ranks, const uint32_t *);
 	fold->rank_of = low->num.rank_of_device;
-	for (uint32_t op = 0; op < low->model->n_ops; op++) {
-		const struct mq_config *c = mq_low_config(low, op);
+	for (uint32_t stage = 0; stage < low->num.n_stages; stage++) { /* whose ops have the same devices */
+		const struct mq_config *c = mq_low_config(low, low->num.stage_op[low->num.stage_first[stage]]);
 
-		fold->device[mq_low_rank(low, low->num.stage_of[op])] = c->device;
+		fold->device[mq_low_rank(low, stage)] = c->device;
 		for (uint32_t p = 0; p < n; p++)
 			fold->position[c->device[p]] = p;
 		for (uint32_t p = 0; p < n; p += size)

@@ -88,6 +88,7 @@ static void begin_schedule(struct mq_low *low)
 	low->prog.whole = NULL;
 	low->prog.comm_index = mq_index_new(low->arena);
 	low->prog.work_index = mq_index_new(low->arena);
+	mq_low_take_seats(low);
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */

@@ -9,11 +9,6 @@ const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
 	return &low->plan->config[low->plan->config_of[op]];
 }
 
-uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position)
-{
-	return low->prog.index_of[config->device[position]];
-}
-
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
 {
 	return mq_pipeline_rank(low->plan->pipeline, low->num.n_ranks, stage);
@@ -165,12 +160,17 @@ static void number_devices(struct mq_low *low)
 {
 	const struct mq_cluster *cluster = low->q.cluster;
 	struct mq_lowered *out = low->out;
+	uint32_t *rank_of_set = mq_arena_none(&low->scratch, low->plan->n_configs);
 
 	low->num.rank_of_device = mq_arena_none(low->arena, cluster->n_devices);
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t r = mq_low_rank(low, low->num.stage_of[op]);
+		uint32_t *of_set = &rank_of_set[low->num.devset_of[low->plan->config_of[op]]];
 
+		if (*of_set == r)
+			continue;
+		*of_set = r;
 		for (uint32_t i = 0; i < c->n_devices; i++) {
 			uint32_t *mine = &low->num.rank_of_device[c->device[i]];
 

@@ -38,46 +38,38 @@ struct inner {
 static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inner)
 {
 	const struct mq_config *c = mq_low_config(low, op);
-	uint32_t n = mq_mesh_group_size(c, inner->mask);
-	uint32_t *position = mq_arena_array(&low->scratch, n, uint32_t);
-	uint32_t *member = mq_arena_array(&low->scratch, n, uint32_t);
-	uint32_t *done = mq_arena_array(&low->scratch, n, uint32_t);
-	struct mq_ids *after = mq_arena_array(&low->scratch, n, struct mq_ids);
+	const struct mq_groups *groups =
+		mq_groups_of(low, &(struct mq_group_request){ .config = c,
+							      .mask = inner->mask,
+							      .stride = 1,
+							      .size = mq_mesh_group_size(c, inner->mask),
+							      .purpose = inner->purpose });
+	const struct mq_seats *seats = mq_low_seats(low, c);
+	uint32_t *done = mq_arena_array(&low->scratch, seats->n, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, seats->n, struct mq_ids);
 
-	for (uint32_t p = 0; p < c->n_devices; p++) { /* the first simulated member speaks for its group */
-		if (mq_low_device(low, c, p) == MQ_NONE)
-			continue;
-		mq_mesh_group(c, inner->mask, p, position);
-		uint32_t first = 0;
+	for (uint32_t k = 0; k < groups->n; k++) {
+		const struct mq_group *g = &groups->group[k];
 
-		while (mq_low_device(low, c, position[first]) == MQ_NONE)
-			first++;
-		if (position[first] != p)
-			continue;
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t device = mq_low_device(low, c, position[i]);
+		for (uint32_t i = 0; i < g->n_seats; i++) {
+			uint32_t device = seats->device[g->seat[i]];
 
-			member[i] = c->device[position[i]];
 			after[i] = (struct mq_ids){ 0 };
-			if (device == MQ_NONE)
-				continue;
 			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
 			mq_ids_join(low, &after[i], &low->emit.pending[device]);
 		}
 		struct mq_coll_call call = { .kind = inner->kind,
 					     .stream = MQ_STREAM_COMM,
-					     .member = member,
-					     .n = n,
-					     .bytes = inner->elems * mq_low_samples(low, c, p) *
+					     .seats = seats,
+					     .bytes = inner->elems *
+						      mq_low_samples(low, c, seats->position[g->seat[0]]) *
 						      mq_dtype_size(inner->dtype),
 					     .dtype = inner->dtype,
-					     .purpose = inner->purpose,
 					     .op = op,
 					     .phase = inner->phase };
-		mq_emit_collective(low, &call, after, done);
-		for (uint32_t i = 0; i < n && inner->awaited; i++)
-			if (done[i] != MQ_NONE)
-				mq_ids_add(low, &low->emit.pending[mq_low_device(low, c, position[i])], done[i]);
+		mq_emit_collective(low, &call, g, after, done);
+		for (uint32_t i = 0; i < g->n_seats && inner->awaited; i++)
+			mq_ids_add(low, &low->emit.pending[seats->device[g->seat[i]]], done[i]);
 	}
 }
 
@@ -144,38 +136,32 @@ struct visit {
 /* Compute on every device of the op; `waits` are the transfers that bring its inputs. */
 static void compute(struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits, uint32_t n_waits)
 {
-	const struct mq_config *c = mq_low_config(low, op);
+	const struct mq_seats *seats = mq_low_seats(low, mq_low_config(low, op));
 	uint32_t cp = v->only == 2 ? 1 : context_degree(low, op);
 
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t device = mq_low_device(low, c, p);
+	for (uint32_t s = 0; s < seats->n; s++) {
+		struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
 		struct mq_ids deps = { 0 };
 
-		if (device == MQ_NONE)
-			continue;
-		struct mq_piece piece = piece_of(low, op, p, v->phase);
 		for (uint32_t i = 0; i < n_waits; i++)
-			mq_transfer_arrival(low, waits[i], p, &deps);
+			mq_transfer_arrival(low, waits[i], s, &deps);
 		piece.only = v->only;
 		piece.again = v->again;
 		piece.scale = 1.0 / cp;
 		piece.ring = cp > 1 ? 1 : 0;
-		mq_emit_compute(low, device, &piece, &deps);
+		mq_emit_compute(low, seats->device[s], &piece, &deps);
 	}
 	if (cp == 1)
 		return;
 	/* The block at hand was computed; the others need the gathered keys and values. The gather was
 	 * issued before, and is waited for only now. */
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t device = mq_low_device(low, c, p);
+	for (uint32_t s = 0; s < seats->n; s++) {
+		struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
 
-		if (device == MQ_NONE)
-			continue;
-		struct mq_piece piece = piece_of(low, op, p, v->phase);
 		piece.again = v->again;
 		piece.scale = (cp - 1.0) / cp;
 		piece.ring = 2;
-		mq_emit_compute(low, device, &piece, &low->emit.kv[device]);
+		mq_emit_compute(low, seats->device[s], &piece, &low->emit.kv[seats->device[s]]);
 	}
 }
 
@@ -207,23 +193,20 @@ static bool goes(const struct mq_moves *moves, uint32_t transfer, const struct v
  * there), or sends its part of `out` on its way (MQ_NONE = nowhere). */
 static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in, uint32_t out)
 {
-	const struct mq_config *c = mq_low_config(low, op);
+	const struct mq_seats *seats = mq_low_seats(low, mq_low_config(low, op));
 	uint32_t parts = low->moves.transfer[in != MQ_NONE ? in : out].parts;
 
 	for (uint32_t k = 0; k < parts; k++) {
-		for (uint32_t p = 0; p < c->n_devices; p++) {
-			uint32_t device = mq_low_device(low, c, p);
+		for (uint32_t s = 0; s < seats->n; s++) {
+			struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
 			struct mq_ids deps = { 0 };
 
-			if (device == MQ_NONE)
-				continue;
-			struct mq_piece piece = piece_of(low, op, p, v->phase);
 			if (in != MQ_NONE)
-				mq_ids_add(low, &deps, mq_transfer_part(low, in, p, k));
+				mq_ids_add(low, &deps, mq_transfer_part(low, in, s, k));
 			piece.only = v->only;
 			piece.again = v->again;
 			piece.parts = (uint8_t)parts;
-			mq_emit_compute(low, device, &piece, &deps);
+			mq_emit_compute(low, seats->device[s], &piece, &deps);
 		}
 		if (out != MQ_NONE)
 			mq_transfer_emit_part(low, out, k);
@@ -275,6 +258,7 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 static void whole_gradient(struct mq_low *low, uint32_t op)
 {
 	const struct mq_config *c = mq_low_config(low, op);
+	const struct mq_seats *seats = mq_low_seats(low, c);
 	const struct mq_op *o = &low->model->op[op];
 	uint32_t n = mq_duplicates(low, op);
 	double in = c->split[MQ_DIM_IN], out = c->split[MQ_DIM_OUT];
@@ -287,15 +271,12 @@ static void whole_gradient(struct mq_low *low, uint32_t op)
 				    .purpose = "dp",
 				    .phase = MQ_BACKWARD,
 				    .awaited = true });
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t device = mq_low_device(low, c, p);
+	for (uint32_t s = 0; s < seats->n; s++) {
+		struct mq_piece piece = piece_of(low, op, seats->position[s], MQ_BACKWARD);
 
-		if (device == MQ_NONE)
-			continue;
-		struct mq_piece piece = piece_of(low, op, p, MQ_BACKWARD);
 		piece.only = 2;
 		piece.samples = low->train->batch / low->plan->micro_batches;
-		mq_emit_compute(low, device, &piece, NULL);
+		mq_emit_compute(low, seats->device[s], &piece, NULL);
 	}
 }
 

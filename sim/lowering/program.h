@@ -100,7 +100,7 @@ struct mq_transfer {
 	double share;           /* PAIRS: of the tensor, in each message */
 	struct mq_step gather;  /* PAIRS: what the receivers do; size 0 = nothing */
 	uint32_t serial;        /* template in which `arrival` holds */
-	struct mq_ids *arrival; /* [positions of to_config] tasks that deliver it there */
+	struct mq_ids *arrival; /* [seats of to_config] tasks that deliver it there; NULL = there were none yet */
 };
 
 struct mq_bucket { /* gradients reduced by one call */
@@ -121,8 +121,27 @@ struct mq_bucket { /* gradients reduced by one call */
 struct mq_message {
 	uint32_t src, dst; /* schedule devices, MQ_NONE where not simulated */
 	uint32_t transfer;
-	uint32_t position; /* of the receiver in to_config */
+	uint32_t seat; /* of the receiver in to_config */
 	double bytes;
+};
+
+/* Positions of a device list that have tasks: all, or those that stand for the others. */
+struct mq_seats {
+	uint32_t n;
+	uint32_t *position; /* [n], increasing */
+	uint32_t *device;   /* [n] schedule devices */
+	uint32_t *at;       /* [positions] the seat, MQ_NONE = has no tasks */
+};
+
+/* Ranks that call a collective together. */
+struct mq_group {
+	uint32_t comm;
+	uint32_t n_seats, *seat; /* members that have tasks, in their order */
+	double fullest;          /* samples of the fullest member over the mean, where groups lie along a stride */
+};
+struct mq_groups {
+	uint32_t n, room;
+	struct mq_group *group;
 };
 
 /* Who is who. */
@@ -174,7 +193,11 @@ struct mq_program {
 	const bool *active;           /* [cluster devices] that have tasks; NULL = all of the plan */
 	uint32_t *index_of;           /* [cluster devices] schedule index, MQ_NONE = has no tasks */
 	struct mq_schedule *schedule; /* devices, communicators, works; tasks once they are strung together */
-	struct mq_members *member;    /* [schedule's communicators] where only some devices are active */
+	struct mq_seats **seats;      /* [n_configs] shared by configs with equal device lists */
+	struct mq_index *group_index; /* requests for groups -> groups[] */
+	uint32_t n_groups, group_room;
+	struct mq_groups *groups;
+	struct mq_members *member; /* [schedule's communicators] where only some devices are active */
 	uint32_t member_room;
 	struct mq_index *comm_index, *work_index; /* by content */
 	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */
@@ -215,8 +238,6 @@ void mq_low_number(struct mq_low *low);
 /* The unit of each op, unit_of[n_ops]: a layer, as many layers of a stage as uniform recomputation takes together, or
  * what stands between layers. Of `low`, the plan, the model and num.stage_of are read. */
 void mq_low_units(const struct mq_low *low, uint32_t *unit_of);
-/* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
-uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
 /* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
@@ -238,25 +259,43 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 /* Somebody waits for what this device has computed so far: later pieces start a new task. Returns the
  * newest compute task (MQ_NONE = none in this template). */
 uint32_t mq_emit_seal(struct mq_low *low, uint32_t device);
-/* A collective among the members (cluster ranks, in order): one task per active member. `after` gives,
- * for each member, the local ids it waits for (may be NULL); `done` receives each member's task. */
+/* A collective among the group's members: one task for each that has a seat. `after` gives the local ids that each
+ * waits for, `done` receives its task. */
 struct mq_coll_call {
 	enum mq_coll_kind kind;
 	enum mq_stream stream;
-	const uint32_t *member; /* [n] cluster ranks */
-	uint32_t n;
+	const struct mq_seats *seats; /* of the group */
 	double bytes;
 	enum mq_dtype dtype;
-	const char *purpose;
 	uint32_t op;
 	enum mq_phase phase;
 	uint32_t root;
 };
-void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_ids *after,
-			uint32_t *done);
-uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_group *group,
+			const struct mq_ids *after, uint32_t *done);
+/* The communicator of these cluster ranks, in their order; `apart`: another one than that of their other calls. */
+uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
 void mq_ids_join(struct mq_low *low, struct mq_ids *ids, const struct mq_ids *more);
+
+/* ---- groups.c: who has tasks, and who calls collectives with whom ---------------------------------- */
+/* Before the templates, once it is known who has tasks. */
+void mq_low_take_seats(struct mq_low *low);
+static inline const struct mq_seats *mq_low_seats(const struct mq_low *low, const struct mq_config *config)
+{
+	return low->prog.seats[config - low->plan->config];
+}
+/* Groups of a config's positions in which somebody has a seat. */
+struct mq_group_request {
+	const struct mq_config *config;
+	uint32_t mask;         /* ranks that differ along these dimensions of the mesh alone, as mq_mesh_group;
+				* 0: `size` positions, every stride-th */
+	uint32_t stride, size; /* of mesh groups, parts: `size` neighbours (stride 1), or every stride-th member */
+	bool by_first;         /* in the order of their first members, not of the first that have seats */
+	bool apart;            /* with communicators of their own */
+	const char *purpose;
+};
+const struct mq_groups *mq_groups_of(struct mq_low *low, const struct mq_group_request *request);
 
 /* ---- transfer.c, transfer_emit.c: tensors on the move -------------------------------------------------------------- */
 void mq_transfers_plan(struct mq_low *low);
@@ -264,8 +303,8 @@ void mq_transfers_plan(struct mq_low *low);
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer);
 /* The k-th of `parts` calls of a transfer whose producer makes its output in as many parts. */
 void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k);
-/* The task that brings the k-th part of a gathered tensor to position p, MQ_NONE = its own part (k 0). */
-uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k);
+/* The task that brings the k-th part of a gathered tensor to a seat, MQ_NONE = its own part (k 0). */
+uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t seat, uint32_t k);
 /* Is it one gathering of a forward tensor along the sequence (sequence parallelism)? Has it gone on its way in
  * this template? */
 bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer);
@@ -278,8 +317,8 @@ void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer);
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather);
 /* Receives what other templates sent to this stage and pass, in the order of sending. */
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);
-/* Adds the tasks that position p of the consumer must wait for. */
-void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids);
+/* Adds the tasks that a seat of the consumer must wait for. */
+void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, struct mq_ids *ids);
 
 /* ---- passes.c: forward, backward, weight gradients of a stage ------------------------------------- */
 void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass);

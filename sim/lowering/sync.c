@@ -157,23 +157,15 @@ struct bucket_call {
 	uint32_t wait;           /* another dependency of all, or MQ_NONE */
 };
 
-/* One call; `position` are the members' places in the config. False where nobody is simulated. */
-static void call_members(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc,
-			 const uint32_t *position)
+static void call_group(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc,
+		       const struct mq_group *group)
 {
-	const struct mq_config *c = &low->plan->config[b->config];
-	uint32_t *member = mq_arena_array(&low->scratch, bc->size, uint32_t);
-	uint32_t *done = mq_arena_array(&low->scratch, bc->size, uint32_t);
-	struct mq_ids *after = mq_arena_array(&low->scratch, bc->size, struct mq_ids);
-	bool any = false;
+	const struct mq_seats *seats = mq_low_seats(low, &low->plan->config[b->config]);
+	uint32_t *done = mq_arena_array(&low->scratch, group->n_seats, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, group->n_seats, struct mq_ids);
 
-	for (uint32_t i = 0; i < bc->size; i++) {
-		uint32_t device = mq_low_device(low, c, position[i]);
-
-		member[i] = c->device[position[i]];
-		if (device == MQ_NONE)
-			continue;
-		any = true;
+	for (uint32_t i = 0; i < group->n_seats; i++) {
+		uint32_t device = seats->device[group->seat[i]];
 		uint32_t computed = bc->seal ? mq_emit_seal(low, device) : MQ_NONE;
 		if (bc->seal)
 			mq_ids_add(low, &after[i], computed == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : computed);
@@ -185,42 +177,31 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 				mq_ids_add(low, &after[i],
 					   MQ_DEP_STREAM(mq_low_send(low, k % 2, k / 2 * low->num.n_ranks)));
 	}
-	if (!any)
-		return;
 	struct mq_coll_call call = { .kind = bc->kind,
 				     .stream = MQ_STREAM_GRAD,
-				     .member = member,
-				     .n = bc->size,
+				     .seats = seats,
 				     .bytes = bc->bytes,
 				     .dtype = bc->dtype,
-				     .purpose = "dp",
 				     .op = b->last_op,
 				     .phase = bc->phase,
 				     .root = bc->root };
-	mq_emit_collective(low, &call, after, done);
-	for (uint32_t i = 0; bc->awaited && i < bc->size; i++)
-		if (done[i] != MQ_NONE)
-			mq_ids_add(low, &low->emit.pending[mq_low_device(low, c, position[i])], done[i]);
+	mq_emit_collective(low, &call, group, after, done);
+	for (uint32_t i = 0; bc->awaited && i < group->n_seats; i++)
+		mq_ids_add(low, &low->emit.pending[seats->device[group->seat[i]]], done[i]);
 }
 
 static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc)
 {
-	const struct mq_config *c = &low->plan->config[b->config];
-	uint32_t *group = mq_arena_array(&low->scratch, b->n, uint32_t);
-	uint32_t *position = mq_arena_array(&low->scratch, bc->size, uint32_t);
+	const struct mq_groups *groups =
+		mq_groups_of(low, &(struct mq_group_request){ .config = &low->plan->config[b->config],
+							      .mask = mq_grad_mask,
+							      .stride = bc->stride,
+							      .size = bc->size,
+							      .by_first = true,
+							      .purpose = "dp" });
 
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		if (mq_mesh_first(c, mq_grad_mask, p) != p)
-			continue;
-		mq_mesh_group(c, mq_grad_mask, p, group);
-		for (uint32_t g = 0; g < b->n / bc->size; g++) {
-			uint32_t base = bc->stride == 1 ? g * bc->size : g;
-
-			for (uint32_t i = 0; i < bc->size; i++)
-				position[i] = group[base + i * bc->stride];
-			call_members(low, b, bc, position);
-		}
-	}
+	for (uint32_t k = 0; k < groups->n; k++)
+		call_group(low, b, bc, &groups->group[k]);
 }
 
 static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *b)
@@ -348,21 +329,21 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	b = mq_low_config(low, op);
 	if (a->n_devices != b->n_devices)
 		return;
-	for (uint32_t p = 0; p < a->n_devices; p++) {
-		uint32_t member[2] = { a->device[p], b->device[p] };
-		uint32_t mine = mq_low_device(low, low->num.stage_of[op] == stage ? b : a, p);
+	const struct mq_seats *seats = mq_low_seats(low, low->num.stage_of[op] == stage ? b : a);
+	for (uint32_t s = 0; s < seats->n; s++) {
+		uint32_t p = seats->position[s], member[2] = { a->device[p], b->device[p] };
 
-		if (mine == MQ_NONE || member[0] == member[1])
+		if (member[0] == member[1])
 			continue;
 		struct mq_task task = {
-			.device = mine,
+			.device = seats->device[s],
 			.kind = MQ_TASK_COLLECTIVE,
 			.stream = MQ_STREAM_GRAD,
 			.coll = MQ_COLL_ALL_REDUCE,
 			.algo = low->plan->algo,
 			.proto = low->plan->proto,
 			.dtype = (uint8_t)low->train->grad_dtype,
-			.comm = mq_comm_of(low, member, 2, "embedding"),
+			.comm = mq_comm_of(low, member, 2, "embedding", false),
 			.peer = MQ_NONE,
 			.op = op,
 			.micro_batch = MQ_NONE,
@@ -387,18 +368,16 @@ static void update(struct mq_low *low, uint32_t stage)
 			continue;
 		if (c->sync == MQ_SYNC_PS) /* servers take buckets in turn */
 			shard = mq_mesh_group_size(c, mq_grad_mask);
-		for (uint32_t p = 0; p < c->n_devices; p++) {
-			uint32_t device = mq_low_device(low, c, p);
-			struct mq_piece piece = { .op = op,
-						  .config = config,
-						  .phase = MQ_UPDATE,
-						  .samples = 1,
-						  .host = low->plan->offload_optimizer,
-						  .scale = 1 / shard };
+		const struct mq_seats *seats = mq_low_seats(low, c);
+		struct mq_piece piece = { .op = op,
+					  .config = config,
+					  .phase = MQ_UPDATE,
+					  .samples = 1,
+					  .host = low->plan->offload_optimizer,
+					  .scale = 1 / shard };
 
-			if (device != MQ_NONE)
-				mq_emit_compute(low, device, &piece, NULL);
-		}
+		for (uint32_t s = 0; s < seats->n; s++)
+			mq_emit_compute(low, seats->device[s], &piece, NULL);
 	}
 }
 
@@ -411,10 +390,10 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
 		uint32_t op = low->num.stage_op[i];
 		const struct mq_config *c = mq_low_config(low, op);
+		const struct mq_seats *seats = mq_low_seats(low, c);
 		double own = trained_on(low, op, c) / mq_shard_of(low, op);
-		for (uint32_t p = 0; p < c->n_devices; p++)
-			if (mq_low_device(low, c, p) != MQ_NONE)
-				bytes[mq_low_device(low, c, p)] += own * mq_dtype_size(dtype);
+		for (uint32_t s = 0; s < seats->n; s++)
+			bytes[seats->device[s]] += own * mq_dtype_size(dtype);
 	}
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		struct mq_task task = { .device = d,

@@ -251,7 +251,7 @@ static void remember_members(struct mq_low *low, const uint32_t *member, uint32_
 	MQ_PUSH(low->arena, low->prog.member, known, low->prog.member_room, members);
 }
 
-static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
+uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
 {
 	struct mq_schedule *s = low->prog.schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
@@ -275,14 +275,11 @@ static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, 
 	return id;
 }
 
-uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose)
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_group *group,
+			const struct mq_ids *after, uint32_t *done)
 {
-	return comm_of(low, member, n, purpose, false);
-}
-
-void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_ids *after, uint32_t *done)
-{
-	struct mq_task task = { .kind = MQ_TASK_COLLECTIVE,
+	struct mq_task task = { .comm = group->comm,
+				.kind = MQ_TASK_COLLECTIVE,
 				.stream = (uint8_t)call->stream,
 				.coll = (uint8_t)call->kind,
 				.algo = low->plan->algo,
@@ -295,18 +292,8 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 				.phase = (uint8_t)call->phase,
 				.bytes = call->bytes };
 
-	/* Calls of one communicator follow each other; those beside another micro-batch are in nobody's way. */
-	task.comm = comm_of(low, call->member, call->n, call->purpose, call->stream == MQ_STREAM_EXPERT);
-	for (uint32_t i = 0; i < call->n; i++) {
-		uint32_t device = low->prog.index_of[call->member[i]];
-
-		if (done)
-			done[i] = MQ_NONE;
-		if (device == MQ_NONE)
-			continue;
-		task.device = device;
-		uint32_t id = mq_emit(low, &task, after ? &after[i] : NULL);
-		if (done)
-			done[i] = id;
+	for (uint32_t i = 0; i < group->n_seats; i++) {
+		task.device = call->seats->device[group->seat[i]];
+		done[i] = mq_emit(low, &task, &after[i]);
 	}
 }

@@ -137,7 +137,6 @@ static uint32_t add_transfer(struct mq_low *low, const struct mq_transfer *like)
 		if (t.gather.size > 1)
 			t.share /= t.gather.size;
 	}
-	t.arrival = mq_arena_array(&low->scratch, t.to.n, struct mq_ids);
 	MQ_PUSH(&low->scratch, low->moves.transfer, low->moves.n, low->moves.room, t);
 	return low->moves.n - 1;
 }

@@ -4,13 +4,20 @@
 
 #include "lowering/program.h"
 
+static const struct mq_seats *seats_from(const struct mq_low *low, const struct mq_transfer *t)
+{
+	return mq_low_seats(low, &low->plan->config[t->from_config]);
+}
+
 static struct mq_ids *arrivals(struct mq_low *low, struct mq_transfer *t)
 {
-	if (t->serial != low->emit.serial) {
-		t->serial = low->emit.serial;
-		for (uint32_t p = 0; p < t->to.n; p++)
-			t->arrival[p].n = 0;
-	}
+	uint32_t n = mq_low_seats(low, &low->plan->config[t->to_config])->n;
+
+	if (!t->arrival)
+		t->arrival = mq_arena_array(&low->scratch, n, struct mq_ids);
+	for (uint32_t s = 0; s < n && t->serial != low->emit.serial; s++)
+		t->arrival[s].n = 0;
+	t->serial = low->emit.serial;
 	return t->arrival;
 }
 
@@ -39,53 +46,42 @@ static const char *purpose_of(const struct mq_step *step)
 	}
 }
 
-/* One collective step over all groups along its factor; `state` holds what each position waits for. */
+/* One collective step over all groups along its factor; `state` holds what each seat waits for. */
 static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
 		      const struct mq_config *c, struct mq_ids *state)
 {
-	uint32_t *member = mq_arena_array(&low->scratch, step->size, uint32_t);
-	uint32_t *done = mq_arena_array(&low->scratch, step->size, uint32_t);
-	struct mq_ids *after = mq_arena_array(&low->scratch, step->size, struct mq_ids);
+	/* Tokens on their way to experts and back, beside another micro-batch, are in nobody's way. */
+	bool beside = low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL && step->role == MQ_ROLE_EXPERT;
+	const struct mq_groups *groups = mq_groups_of(low, &(struct mq_group_request){ .config = c,
+										       .stride = step->stride,
+										       .size = step->size,
+										       .apart = beside,
+										       .purpose = purpose_of(step) });
+	const struct mq_seats *seats = mq_low_seats(low, c);
+	uint32_t *done = mq_arena_array(&low->scratch, seats->n, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, seats->n, struct mq_ids);
 
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t mine = p / step->stride % step->size, leader = p - mine * step->stride;
-		bool first = mq_low_device(low, c, p) != MQ_NONE;
-
-		/* The first simulated member speaks for its group. */
-		for (uint32_t i = 0; first && i < mine; i++)
-			first = mq_low_device(low, c, leader + i * step->stride) == MQ_NONE;
-		if (!first)
-			continue;
-		double uneven = 0;
-		for (uint32_t i = 0; i < step->size; i++) {
-			uint32_t q = leader + i * step->stride;
-
-			member[i] = c->device[q];
-			after[i] = state[q];
-			uneven = fmax(uneven, unevenness(low, c, q));
-		}
+	for (uint32_t k = 0; k < groups->n; k++) {
+		const struct mq_group *g = &groups->group[k];
 		struct mq_coll_call call = {
 			.kind = step->kind,
-			/* tokens on their way to experts and back, beside another micro-batch, hold up nothing else */
-			.stream = low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL &&
-						  step->role == MQ_ROLE_EXPERT ?
-					  MQ_STREAM_EXPERT :
-					  MQ_STREAM_COMM,
-			.member = member,
-			.n = step->size,
-			.bytes = step->fraction * t->elems * micro_batch_samples(low) * uneven *
+			.stream = beside ? MQ_STREAM_EXPERT : MQ_STREAM_COMM,
+			.seats = seats,
+			.bytes = step->fraction * t->elems * micro_batch_samples(low) * g->fullest *
 				 mq_dtype_size(low->train->dtype),
 			.dtype = low->train->dtype,
-			.purpose = purpose_of(step),
 			.op = t->op,
 			.phase = t->channel || t->again ? MQ_BACKWARD : MQ_FORWARD,
 		};
-		mq_emit_collective(low, &call, after, done);
-		for (uint32_t i = 0; i < step->size; i++) {
+
+		for (uint32_t i = 0; i < g->n_seats; i++)
+			after[i] = state[g->seat[i]];
+		mq_emit_collective(low, &call, g, after, done);
+		for (uint32_t i = 0; i < g->n_seats; i++) {
 			struct mq_ids fresh = { 0 };
 
 			mq_ids_add(low, &fresh, done[i]);
-			state[leader + i * step->stride] = fresh;
+			state[g->seat[i]] = fresh;
 		}
 	}
 }
@@ -102,31 +98,27 @@ static void emit_steps(struct mq_low *low, const struct mq_transfer *t, const st
 /* One of `n` equal calls that make the only step of a transfer; its tasks join the arrivals. */
 static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq_ids *state, uint32_t n)
 {
-	const struct mq_config *c = &low->plan->config[t->from_config];
 	struct mq_step step = mq_layout_convert(&t->from, &t->to).step[0];
 	struct mq_ids *arrival = arrivals(low, t);
-	struct mq_ids *done = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+	uint32_t seats = seats_from(low, t)->n;
+	struct mq_ids *done = mq_arena_array(&low->scratch, seats, struct mq_ids);
 
-	for (uint32_t p = 0; p < c->n_devices; p++)
-		done[p] = state[p];
+	for (uint32_t s = 0; s < seats; s++)
+		done[s] = state[s];
 	step.fraction /= n;
-	emit_step(low, t, &step, c, done);
-	for (uint32_t p = 0; p < c->n_devices; p++)
-		mq_ids_join(low, &arrival[p], &done[p]);
+	emit_step(low, t, &step, &low->plan->config[t->from_config], done);
+	for (uint32_t s = 0; s < seats; s++)
+		mq_ids_join(low, &arrival[s], &done[s]);
 }
 
-/* What each position has computed so far; later pieces start new tasks. */
+/* What each seat has computed so far; later pieces start new tasks. */
 static struct mq_ids *seal(struct mq_low *low, const struct mq_transfer *t)
 {
-	const struct mq_config *c = &low->plan->config[t->from_config];
-	struct mq_ids *state = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+	const struct mq_seats *seats = seats_from(low, t);
+	struct mq_ids *state = mq_arena_array(&low->scratch, seats->n, struct mq_ids);
 
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t device = mq_low_device(low, c, p);
-
-		if (device != MQ_NONE)
-			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
-	}
+	for (uint32_t s = 0; s < seats->n; s++)
+		mq_ids_add(low, &state[s], mq_emit_seal(low, seats->device[s]));
 	return state;
 }
 
@@ -139,9 +131,9 @@ void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
 	emit_part(low, t, seal(low, t), t->parts);
 }
 
-uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k)
+uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t seat, uint32_t k)
 {
-	const struct mq_ids *a = &arrivals(low, &low->moves.transfer[transfer])[p];
+	const struct mq_ids *a = &arrivals(low, &low->moves.transfer[transfer])[seat];
 
 	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
 }
@@ -184,16 +176,17 @@ static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 	       (mq_pass_kind(pass_now(low)) == t->pass || !low->num.explicit_backward);
 }
 
-/* A message from position p of the producers to position q of the consumers. */
-static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after, uint32_t p, uint32_t q,
+/* A message from a seat of the producers to position q of the consumers. */
+static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after, uint32_t from, uint32_t q,
 			 double bytes)
 {
 	struct mq_transfer *t = &low->moves.transfer[transfer];
-	const struct mq_config *from = &low->plan->config[t->from_config];
-	const struct mq_config *to = &low->plan->config[t->to_config];
-	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q, bytes };
+	const struct mq_seats *to = mq_low_seats(low, &low->plan->config[t->to_config]);
+	struct mq_message m = { seats_from(low, t)->device[from], MQ_NONE, transfer, to->at[q], bytes };
 
-	if (from->device[p] == to->device[q] || m.src == MQ_NONE || m.dst == MQ_NONE)
+	if (m.seat != MQ_NONE)
+		m.dst = to->device[m.seat];
+	if (m.dst == MQ_NONE || m.src == m.dst)
 		return;
 	struct mq_task task = { .device = m.src,
 				.kind = MQ_TASK_SEND,
@@ -209,7 +202,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 	low->emit.owed_s[m.src] += low->software->handshake_ms / 1e3;
 	mq_emit(low, &task, after);
 	if (same_template(low, t))
-		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
+		mq_ids_add(low, &arrivals(low, t)[m.seat], emit_receive(low, &m));
 	else if (mq_pass_kind(pass_now(low)) == pass_now(low)) /* those of other micro-batches are the same */
 		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
 }
@@ -218,11 +211,14 @@ static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_id
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
+	const struct mq_seats *seats = seats_from(low, t);
 	double part_B = t->share * t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
 
-	for (uint32_t p = 0; p < t->to.n; p++)
-		if (mq_low_device(low, c, p) != MQ_NONE)
-			emit_message(low, transfer, &state[p], p, p, part_B * unevenness(low, c, p));
+	for (uint32_t s = 0; s < seats->n; s++) {
+		uint32_t p = seats->position[s];
+
+		emit_message(low, transfer, &state[s], s, p, part_B * unevenness(low, c, p));
+	}
 }
 
 struct interval {
@@ -296,7 +292,7 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 			if (have[p].box.replica != mine)
 				continue;
 			double bytes = unit * elems_in_both(&need[q], &have[p]);
-			if (bytes > unit * 1e-9)
+			if (bytes > unit * 1e-9) /* nothing is folded: all have seats */
 				emit_message(low, transfer, &state[p], p, q, bytes);
 		}
 	}
@@ -305,7 +301,7 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 {
 	struct mq_transfer *t = &low->moves.transfer[transfer];
-	const struct mq_config *c = &low->plan->config[t->from_config];
+	uint32_t seats = seats_from(low, t)->n;
 	struct mq_ids *state = seal(low, t);
 
 	if (mq_transfer_parts(&low->moves, transfer, true) > 1) {
@@ -314,19 +310,15 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 			emit_part(low, t, state, t->parts - 1);
 		return;
 	}
-	for (uint32_t p = 0; p < c->n_devices; p++) {
-		uint32_t device = mq_low_device(low, c, p);
-
-		/* Made by the forward pass, of which this template sees only that it is over. */
-		if (device != MQ_NONE && t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD &&
-		    low->num.explicit_backward)
-			mq_ids_add(low, &state[p], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
-	}
+	/* Made by the forward pass, of which this template sees only that it is over. */
+	if (t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD && low->num.explicit_backward)
+		for (uint32_t s = 0; s < seats; s++)
+			mq_ids_add(low, &state[s], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	if (t->way == MQ_WAY_STEPS) {
 		emit_steps(low, t, &t->to, state);
 		struct mq_ids *arrival = arrivals(low, t);
-		for (uint32_t p = 0; p < c->n_devices; p++)
-			arrival[p] = state[p];
+		for (uint32_t s = 0; s < seats; s++)
+			arrival[s] = state[s];
 		return;
 	}
 	struct mq_layout whole = mq_layout_reduced(&t->from);
@@ -355,14 +347,14 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 		if (t->to_stage != stage || t->pass != mq_pass_kind(pass))
 			continue;
-		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
+		mq_ids_add(low, &arrivals(low, t)[m->seat], emit_receive(low, m));
 		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
 		if (last)
 			gather(low, t);
 	}
 }
 
-void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids)
+void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, struct mq_ids *ids)
 {
 	struct mq_transfer *t = &low->moves.transfer[transfer];
 
@@ -381,5 +373,5 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, stru
 			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_EXPERT));
 		return;
 	}
-	mq_ids_join(low, ids, &arrivals(low, t)[p]);
+	mq_ids_join(low, ids, &arrivals(low, t)[seat]);
 }
