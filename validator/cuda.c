@@ -16,7 +16,11 @@
 #include "maquette/rng.h"
 #include "cuda/parts.h"
 
-enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };
+enum {
+	POOL_MIN_B = 512 << 20,
+	PINNED_B = 64 << 20,
+	RANDOM_B = 1000016
+}; /* no multiple of a row's length: rows differ */
 
 /* ---- before any rank is started -------------------------------------------------------------- */
 
@@ -99,33 +103,47 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Half of a word: a number between -1 and 1 read as bf16, evenly spread, as what kernels draw depends on how many bits
- * change from one to the next. Its bytes are numbers in fp8 too, whichever of its types. */
-static uint32_t random_half(uint64_t r)
+/* A number as a floating-point type holds it. */
+static uint64_t encoded(double x, int exponent_bits, int mantissa_bits)
 {
-	uint32_t exponent = 0x7e - (uint32_t)__builtin_ctz((uint32_t)(r >> 8) | 1u << 6);
+	int bias = (1 << (exponent_bits - 1)) - 1, e;
+	double half = frexp(fabs(x), &e); /* |x| = half 2^e, half from .5 on */
+	int64_t magnitude =
+		e + bias > 1 ? ((int64_t)(e - 1 + bias) << mantissa_bits) + llrint(ldexp(2 * half - 1, mantissa_bits)) :
+			       llrint(ldexp(fabs(x), bias - 1 + mantissa_bits));
 
-	return ((uint32_t)r & 1) << 15 | exponent << 7 | ((uint32_t)(r >> 1) & 0x3f);
+	return (uint64_t)(x < 0) << (exponent_bits + mantissa_bits) | (uint64_t)magnitude;
 }
 
-/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and bf16. */
-static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
+/* Numbers of about the normal distribution (sums of four even ones): what kernels draw depends on how many bits change
+ * from one operand to the next, so that each type has its own. */
+static enum mq_status fill_random(struct cuda *c, enum cuda_operand type, uint64_t seed, struct mq_err *err)
 {
-	uint32_t *word = mq_arena_array(c->session->arena, RANDOM_WORDS, uint32_t);
+	static const struct {
+		int exponent, mantissa;
+	} bits[CUDA_N_OPERANDS] = {
+		[CUDA_WORDS] = { 8, 7 }, [CUDA_FP16] = { 5, 10 }, [CUDA_E4M3] = { 4, 3 }, [CUDA_E5M2] = { 5, 2 }
+	};
+	size_t size = (size_t)(1 + bits[type].exponent + bits[type].mantissa) / 8;
+	uint8_t *random = mq_arena_array(c->session->arena, RANDOM_B, uint8_t);
 	struct mq_rng rng;
 
 	mq_rng_seed(&rng, seed);
-	for (uint32_t i = 0; i < RANDOM_WORDS; i++) {
+	for (size_t at = 0; at < RANDOM_B; at += size) {
 		uint64_t r = mq_rng_next(&rng);
+		double sum = (double)(r & 0xffff) + (double)(r >> 16 & 0xffff) + (double)(r >> 32 & 0xffff) +
+			     (double)(r >> 48);
+		uint64_t number = encoded(sqrt(3) * (sum / 0x10000 - 2), bits[type].exponent, bits[type].mantissa);
 
-		word[i] = random_half(r >> 32) << 16 | random_half(r);
+		memcpy(random + at, &number, size); /* GPUs and their hosts are little-endian */
 	}
-	for (size_t at = 0; at < c->pool.size; at += RANDOM_WORDS * sizeof(uint32_t)) {
-		size_t left = c->pool.size - at, part = RANDOM_WORDS * sizeof(uint32_t);
+	CUDA_TRY(c, cudaMalloc((void **)&c->pool.in[type], c->pool.size));
+	for (size_t at = 0; at < c->pool.size; at += RANDOM_B) {
+		size_t left = c->pool.size - at;
 
-		CUDA_TRY(c, cudaMemcpy(c->pool.in + at, word, left < part ? left : part, cudaMemcpyHostToDevice));
+		CUDA_TRY(c, cudaMemcpy(c->pool.in[type] + at, random, left < RANDOM_B ? left : RANDOM_B,
+				       cudaMemcpyHostToDevice));
 	}
-	CUDA_TRY(c, cudaMemset(c->pool.out, 0, c->pool.size));
 	return MQ_OK;
 }
 
@@ -139,11 +157,15 @@ static enum mq_status make_buffers(struct cuda *c, struct mq_err *err)
 		CUDA_TRY(c, cudaMalloc(&c->reserved, (size_t)o->memory_B));
 		CUDA_TRY(c, cudaMemset(c->reserved, 1, (size_t)o->memory_B));
 	}
-	CUDA_TRY(c, cudaMalloc((void **)&c->pool.in, c->pool.size));
+	uint32_t read = cuda_operands_read(c->session, c->ranks->rank);
+	for (int type = 0; type < CUDA_N_OPERANDS; type++)
+		if (read & 1u << type)
+			MQ_TRY(fill_random(c, (enum cuda_operand)type, o->seed + o->rank, err));
 	CUDA_TRY(c, cudaMalloc((void **)&c->pool.out, c->pool.size));
+	CUDA_TRY(c, cudaMemset(c->pool.out, 0, c->pool.size));
 	CUDA_TRY(c, cudaMallocHost(&c->pinned, c->pinned_B));
 	memset(c->pinned, 1, c->pinned_B);
-	return fill_random(c, o->seed + o->rank, err);
+	return MQ_OK;
 }
 
 static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
@@ -232,7 +254,9 @@ static void release(struct cuda *c)
 	for (int l = 0; l < MQ_N_STREAMS; l++)
 		CUDA_DROP(c, cudaFree, c->workspace[l]);
 	CUDA_DROP(c, cudaFree, c->scale);
-	CUDA_DROP(c, cudaFree, c->pool.in);
+	cuda_kernels_release(c);
+	for (int type = 0; type < CUDA_N_OPERANDS; type++)
+		CUDA_DROP(c, cudaFree, c->pool.in[type]);
 	CUDA_DROP(c, cudaFree, c->pool.out);
 	CUDA_DROP(c, cudaFree, c->reserved);
 	CUDA_DROP(c, cudaFreeHost, c->pinned);
@@ -262,6 +286,16 @@ static bool is_setting(const char *variable)
 	return false;
 }
 
+/* Own buffers, bytes. */
+static double buffers(const struct cuda *c)
+{
+	double n = 1;
+
+	for (int type = 0; type < CUDA_N_OPERANDS; type++)
+		n += c->pool.in[type] != NULL;
+	return n * (double)c->pool.size + c->session->options->memory_B;
+}
+
 static void describe(void *state, char *text, size_t size)
 {
 	struct cuda *c = state;
@@ -285,7 +319,6 @@ static void describe(void *state, char *text, size_t size)
 		c->kit.nvmlDeviceGetTemperature(c->nvml, 0, &celsius);
 		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
 	}
-	double buffers_B = 2 * (double)c->pool.size + c->session->options->memory_B;
 	int rtc_major = 0, rtc_minor = 0;
 	if (c->own_module)
 		c->kit.nvrtcVersion(&rtc_major, &rtc_minor);
@@ -293,7 +326,7 @@ static void describe(void *state, char *text, size_t size)
 			 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
 			 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
 			 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
-			 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms, 10 * major + minor,
+			 name, c->ranks->size, runtime, driver, blas, nccl, buffers(c), total, sms, 10 * major + minor,
 			 MHz, celsius, mW / 1e3);
 	if (n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, "cublaslt=%zu\ncudnn=%zu\nnvrtc=%d.%d\n",
@@ -323,7 +356,7 @@ static double in_use(void *state, double *buffers_B)
 {
 	const struct cuda *c = state;
 
-	*buffers_B = 2 * (double)c->pool.size + c->session->options->memory_B;
+	*buffers_B = buffers(c);
 	return memory(state);
 }
 

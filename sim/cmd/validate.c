@@ -17,7 +17,7 @@ struct validate {
 	const char *platform, *software, *snapshot;
 	struct mq_list dirs, against, calib;
 	uint64_t top, reps, warmup, launches, cores, draws, seed;
-	double deadline_s, threshold;
+	double deadline_s, settle_s, threshold;
 	bool json;
 	bool recalibrate, schedule_only, dry_run, share_gpu, oversubscribe;
 };
@@ -49,6 +49,9 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "launches", launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
 	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
 	ROW(INT, "warmup", warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
+	ROW(F64, "settle", settle_s, "S",
+	    "GPUs: a plan runs on for so long before each repetition of it, and has the clock that its own draw leaves it",
+	    .unit = "s", .initial = .15, .max = 60),
 	ROW(INT, "cores", cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
 	ROW(INT, "draws", draws, "N", "bootstrap samples for the intervals", .initial = 100, .min = 2, .max = 10000),
 	ROW(INT, "seed", seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
@@ -225,6 +228,7 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 				       .first_launch = 1,
 				       .seed = o->seed,
 				       .deadline_s = o->deadline_s,
+				       .settle_s = gpu ? o->settle_s : 0,
 				       .cpu_types = gpu ? cpu_types(v) : "",
 				       .share_gpu = o->share_gpu,
 				       .oversubscribe = o->oversubscribe,

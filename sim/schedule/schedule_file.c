@@ -63,6 +63,7 @@ static const struct {
 	{ "volume", offsetof(struct mq_kernel, volume) },
 	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
 	{ "of_weights", offsetof(struct mq_kernel, of_weights) },
+	{ "grouped", offsetof(struct mq_kernel, grouped) },
 	{ "of_input", offsetof(struct mq_kernel, of_input) },
 	{ "graphed", offsetof(struct mq_kernel, graphed) },
 };

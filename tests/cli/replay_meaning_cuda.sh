@@ -19,6 +19,8 @@ for nvrtc in off /nonexistent.so; do
 done
 # What is missing is named, before any rank is started; so is what a library has not.
 for lack in CUBLASLT CUDNN; do env MAQUETTE_$lack=/nonexistent.so MOCK_DEVICES=3 "$REPLAY" --executor cuda -o x.csv gpu.jsonl; echo "-> $?"; done
+printf 'int cublasCreate_v2, cublasDestroy_v2, cublasGetVersion_v2, cublasSetStream_v2, cublasSaxpy_v2, cublasGemmEx, cublasGemmStridedBatchedEx;\n' >old.c
+cc -shared -o old.so old.c; MAQUETTE_CUBLAS=./old.so MOCK_DEVICES=3 "$REPLAY" --executor cuda -o x.csv gpu.jsonl; echo "-> $?"
 hide() { sed 's/rank [012]/rank N/g; s/element [0-9]*/element I/; s/gave .* as/gave A as/; s/of [0-9.]*: NCCL/of B: NCCL/'; }
 refused() { MOCK_DEVICES=3 "$REPLAY" --executor cuda --deadline 5 --warmup 0 --reps 1 -o x.csv odd.jsonl 2>&1 | hide | sort -u; [ "${PIPESTATUS[0]}" -ge 2 ] && echo refused; }
 sed 's/"dtype":"fp8","m":64,/"dtype":"fp8","m":63,/' gpu.jsonl >odd.jsonl; refused

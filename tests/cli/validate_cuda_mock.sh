@@ -10,10 +10,10 @@ look one 4 --max devices=1; look two 6 --max devices=1
 # What would run, without running it; then the same schedules as files and command lines.
 "$M" validate one --top 1 --dry-run | sed 's/, [0-9.]* [MG]B on the fullest/, N on the fullest/'
 [ -e one/validate ] && echo "--dry-run left something"
-"$M" validate one two --top 2 --launches 1 --reps 3 --schedule-only -o out >lines || bad=1
+"$M" validate one two --top 2 --launches 1 --reps 3 --settle .01 --schedule-only -o out >lines || bad=1
 ls out | sort | tr '\n' ' '; sed 's# .*maquette-replay# maquette-replay#; s#-[0-9]*\.jsonl#-N.jsonl#g' lines | tail -n 1 | cut -c1-40
 # Here, and from what was brought back: the same tables.
-"$M" validate one two --top 2 --launches 2 --reps 3 -o out >said || { cat said; bad=1; }
+"$M" validate one two --top 2 --launches 2 --reps 3 --settle .01 -o out >said || { cat said; bad=1; }
 "$M" validate one two --top 2 --from out -o again >/dev/null || bad=1
 cmp out/validate.csv again/validate.csv && cmp out/plans.csv again/plans.csv && echo "the same from the samples"
 grep -oE '^step time: [0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '[0-9]+ of [0-9]+ samples dropped' said
@@ -22,17 +22,17 @@ awk -F, 'NR > 1 && $2 == "step" { n++; if ($9 / $10 < .5 || $9 / $10 > 2) print 
 # What runs as something else is named in the timelines; by cuDNN and NVRTC nothing of these plans does.
 kinds() { cut -d, -f4 $1/launch-1/one-plan-*.timeline.csv | sort -u | tr '\n' ' '; echo; }
 kinds out
-MAQUETTE_NVRTC=off "$M" validate one --top 1 --launches 1 --reps 2 -o swept >/dev/null || bad=1; kinds swept
+MAQUETTE_NVRTC=off "$M" validate one --top 1 --launches 1 --reps 2 --settle 0 -o swept >/dev/null || bad=1; kinds swept
 # The trace has both lanes.
 for lane in predicted analytic measured; do grep -q "$lane" out/trace-one-plan-1.json && echo "lane $lane"; done
 # Memory by purpose: the plan's own tensors, live as long as the schedule says, and the planted context of 500 MB.
 awk -F, 'NR > 1 && $6 != "" { n[$3]++; if ($6 < .98 || $6 > 1.02) print "memory:", $0 }
 	END { for (p in n) print n[p], p }' out/memory.csv | sort
 head -n 1 out/memory.csv; grep -o 'tensors on its fullest device: [0-9]* plans' said
-MOCK_MEMORY_B=1.7e9 "$M" validate one --top 1 --launches 1 --reps 2 -o tight | grep -o 'memory: on . devices.*'
+MOCK_MEMORY_B=1.7e9 "$M" validate one --top 1 --launches 1 --reps 2 --settle 0 -o tight | grep -o 'memory: on . devices.*'
 # Plans on two devices, which the fit did not see, are predicted too, and lie in their intervals.
 hidden=1024; seq=512; look pair 8 --fix dp=2; look pipe 8 --fix pp=2
-"$M" validate pair pipe --top 3 --launches 1 --reps 3 -o both >said || { cat said; bad=1; }
+"$M" validate pair pipe --top 3 --launches 1 --reps 3 --settle 0 -o both >said || { cat said; bad=1; }
 grep -o 'activations and buffers [0-9.]*' said
 awk '/^step time: / { match($0, /median error [0-9.]+/); e = substr($0, RSTART + 13, RLENGTH - 13); n = $3 }
 	/^95 % intervals: / { inside = $4 } END { print n, "plans of two devices,", (e <= 8 ? "median error at most 8 %," : "median error " e " %,"),

@@ -79,6 +79,8 @@ MOCK_API double mock_noise(uint64_t key);
 
 /* Is [pointer, pointer + bytes) device memory? If not, says so and loses the device. */
 MOCK_API void mock_extent(const void *pointer, double bytes, const char *what);
+/* Operands of a type of so many bits: numbers of about the standard normal distribution? */
+MOCK_API void mock_numbers(const void *pointer, int exponent, int mantissa, const char *what);
 /* Says what is wrong on standard error and loses the device. */
 MOCK_API void mock_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The major version in the name under which the library of a function was opened ("libcublas.so."); 13 where there is none. */

@@ -188,6 +188,9 @@ MOCK_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDe
 	check_operand(a, la, 1, "A of an fp8 product");
 	check_operand(b, lb, 1, "B of an fp8 product");
 	check_operand(d, ld, 2, "D of an fp8 product");
+	mock_numbers(a, 4, 3, "A of an fp8 product");
+	mock_numbers(b, (int)lb->type == CUDA_R_8F_E5M2 ? 5 : 4, (int)lb->type == CUDA_R_8F_E5M2 ? 2 : 3,
+		     "B of an fp8 product");
 	for (int i = 0; i < 2; i++) {
 		const float *scale = m->scale[i] ? mock_data(m->scale[i], sizeof(float)) : NULL;
 

@@ -39,11 +39,12 @@ static struct CUstream_st streams[MAX_STREAMS];
 static size_t n_streams;
 static size_t allocated;
 enum { MAX_BLOCKS = 4096 };
-enum { REAL_B = 1 << 20, ILLEGAL_ADDRESS = 700 };
+enum { REAL_B = 1 << 20, HEAD_B = 4096, ILLEGAL_ADDRESS = 700 };
 static struct block {
 	char *at;
 	size_t size;
-	int real; /* at is memory of ours */
+	int real;            /* at is memory of ours */
+	unsigned char *head; /* where it is not: the first HEAD_B that were copied to its begin; NULL: none were */
 } blocks[MAX_BLOCKS];
 static size_t n_blocks;
 static uint64_t noise_state;
@@ -261,6 +262,26 @@ void *mock_data(const void *pointer, size_t bytes)
 	return b && b->real ? b->at + ((const char *)pointer - b->at) : NULL;
 }
 
+void mock_numbers(const void *pointer, int exponent, int mantissa, const char *what)
+{
+	const struct block *b = block_of(pointer, 1);
+	size_t size = (size_t)(1 + exponent + mantissa) / 8;
+	double sum = 0;
+
+	for (size_t at = 0; b && b->head && at < HEAD_B; at += size) {
+		unsigned int bits = 0, most = (1u << exponent) - 1;
+
+		memcpy(&bits, b->head + at, size);
+		unsigned int e = bits >> mantissa & most, fraction = bits & ((1u << mantissa) - 1);
+		double x = ldexp(fraction + (e ? 1u << mantissa : 0), (int)(e ? e : 1) - (int)(most / 2) - mantissa);
+		sum += x * x * (double)size / HEAD_B;
+	}
+	/* NaN and infinities of any of the types would make it large. */
+	if (b && !b->real && (sum < .9 || sum > 1.1))
+		mock_wrong("%s: numbers of %d exponent and %d mantissa bits have a mean square of %g", what, exponent,
+			   mantissa, sum);
+}
+
 void mock_log(cudaStream_t stream, const char *format, ...)
 {
 	static FILE *file;
@@ -407,7 +428,7 @@ MOCK_API cudaError_t cudaMalloc(void **pointer, size_t size)
 	*pointer = real ? calloc(1, size ? size : 1) : (void *)next;
 	if (!*pointer)
 		abort();
-	blocks[n_blocks++] = (struct block){ *pointer, size, real };
+	blocks[n_blocks++] = (struct block){ *pointer, size, real, NULL };
 	next += (size + 4095) / 4096 * 4096;
 	return cudaSuccess;
 }
@@ -417,8 +438,7 @@ MOCK_API cudaError_t cudaFree(void *pointer)
 	for (size_t i = 0; i < n_blocks; i++)
 		if (blocks[i].at == pointer) {
 			allocated -= blocks[i].size;
-			if (blocks[i].real)
-				free(pointer);
+			free(blocks[i].real ? pointer : blocks[i].head);
 			blocks[i] = blocks[--n_blocks];
 			break;
 		}
@@ -458,6 +478,11 @@ MOCK_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cu
 		mock_extent(to, (double)size, "cudaMemcpy's destination");
 	if ((up || mock_data(from, size)) && (down || mock_data(to, size)))
 		memmove(to, from, size);
+	for (size_t i = 0; up && i < n_blocks; i++)
+		if (blocks[i].at == to && !blocks[i].real && !blocks[i].head && size >= HEAD_B) {
+			blocks[i].head = malloc(HEAD_B);
+			memcpy(blocks[i].head, from, HEAD_B);
+		}
 	return cudaSuccess;
 }
 

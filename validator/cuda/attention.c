@@ -415,7 +415,7 @@ enum mq_status cuda_attention_enqueue(struct cuda *c, const struct cuda_attentio
 
 	for (uint32_t i = 0; i < a->n; i++)
 		data[i] = a->role[i] == HOST ? (void *)(uintptr_t)&a->value[i] :
-			  a->role[i] == IN   ? cuda_pool_in(&c->pool, a->bytes[i]) :
+			  a->role[i] == IN   ? cuda_pool_in(&c->pool, cuda_operand_of(k->dtype), a->bytes[i]) :
 					       cuda_pool_out(&c->pool, a->bytes[i]);
 	descriptor pack = make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, a->n, a->id);

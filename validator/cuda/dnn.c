@@ -193,11 +193,12 @@ enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const 
 	static const double one_d = 1, zero_d = 0;
 	bool wide = k->dtype == MQ_FP64;
 	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
+	enum cuda_operand type = cuda_operand_of(k->dtype);
 
 	bool weights = k->of_weights, data = k->of_input && !weights, forward = !weights && !data;
-	void *x = data ? cuda_pool_out(&c->pool, d->x_B) : cuda_pool_in(&c->pool, d->x_B);
-	void *w = weights ? cuda_pool_out(&c->pool, d->w_B) : cuda_pool_in(&c->pool, d->w_B);
-	void *y = forward ? cuda_pool_out(&c->pool, d->y_B) : cuda_pool_in(&c->pool, d->y_B);
+	void *x = data ? cuda_pool_out(&c->pool, d->x_B) : cuda_pool_in(&c->pool, type, d->x_B);
+	void *w = weights ? cuda_pool_out(&c->pool, d->w_B) : cuda_pool_in(&c->pool, type, d->w_B);
+	void *y = forward ? cuda_pool_out(&c->pool, d->y_B) : cuda_pool_in(&c->pool, type, d->y_B);
 
 	DNN(cudnnSetStream(c->dnn, stream));
 	if (weights)

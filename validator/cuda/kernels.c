@@ -2,7 +2,8 @@
  *
  * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a forward pass
  * the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's tensor cores take
- * tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or
+ * tf32 in that layout alone); those of experts cublasGemmGroupedBatchedEx, whole rows dealt out to experts as evenly
+ * as they go; in fp8 cublasLt (lt.c), experts as a strided batch. Convolutions: cuDNN (dnn.c); where their image is not known, or
  * cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our
  * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
  * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: cuDNN (attention.c); what
@@ -46,6 +47,12 @@ static bool is_gemm(const struct mq_kernel *k)
 static bool is_fp8(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM && k->dtype == MQ_FP8;
+}
+
+/* GEMMs of experts, which cuBLAS runs in one call. */
+static bool is_grouped(const struct mq_kernel *k)
+{
+	return k->kind == MQ_KERNEL_GEMM && k->grouped && k->count >= 1.5 && !is_fp8(k);
 }
 
 static bool is_swept(const struct mq_kernel *k)
@@ -120,8 +127,9 @@ static enum mq_status gemm(struct cuda *c, const struct mq_kernel *kernel, doubl
 	bool wide = kernel->dtype == MQ_FP64;
 	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
 	size_t times = (size_t)count * t.size;
-	const void *a = cuda_pool_in(&c->pool, times * (size_t)m * (size_t)k);
-	const void *b = cuda_pool_in(&c->pool, times * (size_t)k * (size_t)n);
+	enum cuda_operand type = cuda_operand_of(kernel->dtype);
+	const void *a = cuda_pool_in(&c->pool, type, times * (size_t)m * (size_t)k);
+	const void *b = cuda_pool_in(&c->pool, type, times * (size_t)k * (size_t)n);
 	void *out = cuda_pool_out(&c->pool, times * (size_t)m * (size_t)n);
 	bool forward = kernel->phase == MQ_FORWARD, weights = kernel->of_weights;
 	cublasOperation_t of_b = forward ? CUBLAS_OP_T : CUBLAS_OP_N, of_a = weights ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -137,6 +145,102 @@ static enum mq_status gemm(struct cuda *c, const struct mq_kernel *kernel, doubl
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
+/* ---- GEMMs of experts ------------------------------------------------------------------------ */
+
+enum { GROUPED_SETS = 4 }; /* of operands, that calls walk through */
+
+/* Arrays of [n] experts, as cuBLAS takes them: column-major, so A and B are swapped. */
+struct cuda_grouped {
+	int n;
+	uint32_t set;
+	struct types type;
+	cublasOperation_t *op_b, *op_a;
+	int *cols, *rows, *deep, *ld_b, *ld_a, *one;
+	void *alpha, *beta;
+	void **operand; /* on the device: [GROUPED_SETS][B, A, result][n] */
+};
+
+/* Of all rows (the weights' gradient: of the depth), those of the first i experts. */
+static size_t rows_before(const struct mq_kernel *k, int i)
+{
+	double experts = dim(k->count);
+
+	return (size_t)floor(i * floor((k->of_weights ? k->k : k->m) * experts + .5) / experts);
+}
+
+/* Experts' operands lie one behind the other, as their tokens do. */
+static void place_experts(struct cuda *c, const struct mq_kernel *k, const struct cuda_grouped *g, void **operand)
+{
+	enum cuda_operand type = cuda_operand_of(k->dtype);
+	size_t n = (size_t)g->n, row = g->type.size * (size_t)g->cols[0], all = rows_before(k, g->n);
+	size_t wide = g->type.size * (size_t)g->ld_a[0], high = (size_t)dim(k->of_weights ? k->m : k->k);
+	char *b = cuda_pool_in(&c->pool, type, row * (k->of_weights ? all : n * high));
+	char *a = cuda_pool_in(&c->pool, type, wide * all);
+	char *out = cuda_pool_out(&c->pool, row * (k->of_weights ? n * high : all));
+
+	for (size_t i = 0; i < n; i++) {
+		size_t before = rows_before(k, (int)i);
+
+		operand[i] = b + row * (k->of_weights ? before : i * high);
+		operand[n + i] = a + wide * before;
+		operand[2 * n + i] = out + row * (k->of_weights ? i * high : before);
+	}
+}
+
+static enum mq_status prepare_grouped(struct cuda *c, const struct mq_kernel *k, struct cuda_grouped **plan,
+				      struct mq_err *err)
+{
+	struct mq_arena *arena = c->session->arena;
+	struct cuda_grouped *g = mq_arena_array(arena, 1, struct cuda_grouped);
+	size_t n = (size_t)dim(k->count), bytes = 3 * n * GROUPED_SETS * sizeof(void *);
+	int **list[] = { &g->cols, &g->rows, &g->deep, &g->ld_b, &g->ld_a, &g->one };
+	void **operand = mq_arena_alloc(arena, bytes);
+
+	if (!types_of(k->dtype, &g->type))
+		return mq_fail(err, MQ_EBUG, "unchecked element type");
+	g->n = (int)n;
+	g->op_b = mq_arena_array(arena, n, cublasOperation_t);
+	g->op_a = mq_arena_array(arena, n, cublasOperation_t);
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		*list[i] = mq_arena_array(arena, n, int);
+	g->alpha = mq_arena_array(arena, n, double);
+	g->beta = mq_arena_array(arena, n, double);
+	for (int i = 0; i < g->n; i++) {
+		int own = (int)(rows_before(k, i + 1) - rows_before(k, i));
+
+		g->op_b[i] = k->phase == MQ_FORWARD ? CUBLAS_OP_T : CUBLAS_OP_N;
+		g->op_a[i] = k->of_weights ? CUBLAS_OP_T : CUBLAS_OP_N;
+		g->cols[i] = dim(k->n);
+		g->rows[i] = k->of_weights ? dim(k->m) : own;
+		g->deep[i] = k->of_weights ? own : dim(k->k);
+		g->ld_b[i] = dim(k->phase == MQ_FORWARD ? k->k : k->n);
+		g->ld_a[i] = dim(k->of_weights ? k->m : k->k);
+		g->one[i] = 1;
+		if (k->dtype == MQ_FP64)
+			((double *)g->alpha)[i] = 1;
+		else
+			((float *)g->alpha)[i] = 1;
+	}
+	for (size_t set = 0; set < GROUPED_SETS; set++)
+		place_experts(c, k, g, operand + 3 * n * set);
+	CUDA_TRY(c, cudaMalloc((void **)&g->operand, bytes));
+	CUDA_TRY(c, cudaMemcpy(g->operand, operand, bytes, cudaMemcpyHostToDevice));
+	*plan = g;
+	return MQ_OK;
+}
+
+static enum mq_status grouped(struct cuda *c, struct cuda_grouped *g, struct mq_err *err)
+{
+	void **at = g->operand + 3 * (size_t)g->n * (g->set++ % GROUPED_SETS);
+	const void *const *b = (const void *const *)at, *const *a = b + g->n;
+	cudaDataType type = g->type.stored;
+	int bad = (int)c->kit.cublasGemmGroupedBatchedEx(c->blas, g->op_b, g->op_a, g->cols, g->rows, g->deep, g->alpha,
+							 b, type, g->ld_b, a, type, g->ld_a, g->beta, at + 2 * g->n,
+							 type, g->cols, g->n, g->one, g->type.compute);
+
+	return bad ? blas_failed(bad, err) : MQ_OK;
+}
+
 /* In as many launches as the kernel says, more where a launch would not fit the pool. */
 static enum mq_status sweep(struct cuda *c, double bytes, double launches, struct mq_err *err)
 {
@@ -146,7 +250,7 @@ static enum mq_status sweep(struct cuda *c, double bytes, double launches, struc
 
 	for (; left >= 1; left -= part) {
 		int n = (int)fmin(left, fmin(part, 1e9));
-		const float *x = cuda_pool_in(&c->pool, 4 * (size_t)n);
+		const float *x = cuda_pool_in(&c->pool, CUDA_WORDS, 4 * (size_t)n);
 		int bad =
 			(int)c->kit.cublasSaxpy_v2(c->blas, n, &alpha, x, 1, cuda_pool_out(&c->pool, 4 * (size_t)n), 1);
 
@@ -164,7 +268,7 @@ static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaSt
 	for (; left >= 1; left -= part) {
 		size_t n = (size_t)fmin(left, part);
 
-		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n), n,
+		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, CUDA_WORDS, n), n,
 					    cudaMemcpyDeviceToDevice, stream));
 	}
 	return MQ_OK;
@@ -184,6 +288,8 @@ uint32_t cuda_found(void)
 const char *cuda_imitates(const struct mq_kernel *k, uint32_t found)
 {
 	switch ((enum mq_kernel_kind)k->kind) {
+	case MQ_KERNEL_GEMM:
+		return k->grouped && is_fp8(k) ? "grouped" : NULL;
 	case MQ_KERNEL_CONV:
 		return found & CUDA_FOUND_DNN && cuda_dnn_runs(k) ? NULL : "conv";
 	case MQ_KERNEL_ATTENTION:
@@ -227,6 +333,27 @@ static enum mq_status each_kernel(const struct mq_replay_session *session, uint3
 	return MQ_OK;
 }
 
+enum cuda_operand cuda_operand_of(uint8_t dtype)
+{
+	return dtype == MQ_FP8 ? CUDA_E4M3 : dtype == MQ_FP16 ? CUDA_FP16 : CUDA_WORDS;
+}
+
+static enum mq_status note_operands(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
+{
+	*(uint32_t *)context |= is_gemm(k) ? 1u << cuda_operand_of(k->dtype) : 0;
+	if (is_fp8(k) && k->phase == MQ_BACKWARD)
+		*(uint32_t *)context |= 1u << CUDA_E5M2;
+	return MQ_OK;
+}
+
+uint32_t cuda_operands_read(const struct mq_replay_session *session, uint32_t rank)
+{
+	uint32_t read = 1u << CUDA_WORDS;
+	struct mq_err never;
+
+	return each_kernel(session, rank, note_operands, &read, &never) == MQ_OK ? read : 0;
+}
+
 static bool is_dnn(const struct mq_kernel *k)
 {
 	return (cuda_dnn_runs(k) || cuda_attention_runs(k)) && !cuda_is_off("MAQUETTE_CUDNN");
@@ -240,6 +367,13 @@ static enum mq_status ask(void *context, const struct mq_kernel *k, enum mq_stre
 		MQ_TRY(cuda_open_lt(kit, err));
 	if (is_dnn(k) && !kit->cudnnCreate)
 		MQ_TRY(cuda_open_dnn(kit, err));
+	if (is_grouped(k) && !kit->cublasCreate_v2)
+		MQ_TRY(cuda_open_blas(kit, err));
+	if (is_grouped(k) && !kit->cublasGemmGroupedBatchedEx)
+		return mq_fail(
+			err, MQ_ENODEV,
+			"the plan multiplies experts in groups, and cuBLAS has no cublasGemmGroupedBatchedEx: CUDA "
+			"12.5 or newer has (MAQUETTE_CUBLAS names another)");
 	if (is_swept(k) && !kit->nvrtcCreateProgram)
 		cuda_open_nvrtc(kit);
 	return MQ_OK;
@@ -258,11 +392,12 @@ static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_
 
 	if (is_swept(k) && c->kit.cuLaunchKernel && !c->own_module)
 		return cuda_own_open(c, err);
-	if (!is_fp8(k) && !is_dnn(k))
+	if (!is_fp8(k) && !is_dnn(k) && !is_grouped(k))
 		return MQ_OK;
 	if (mq_map_add(&c->prepared_map, (uint64_t)(uintptr_t)k) != c->n_prepared)
 		return MQ_OK;
-	MQ_TRY(is_fp8(k)                      ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) :
+	MQ_TRY(is_grouped(k)                  ? prepare_grouped(c, k, &p.grouped, err) :
+	       is_fp8(k)                      ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) :
 	       k->kind == MQ_KERNEL_ATTENTION ? cuda_attention_prepare(c, k, &p.attention, &workspace_B, err) :
 						cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
 	MQ_PUSH(c->session->arena, c->prepared, c->n_prepared, c->prepared_room, p);
@@ -280,6 +415,13 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err)
 		if (c->workspace_B[l])
 			CUDA_TRY(c, cudaMalloc(&c->workspace[l], c->workspace_B[l]));
 	return MQ_OK;
+}
+
+void cuda_kernels_release(struct cuda *c)
+{
+	for (uint32_t i = 0; i < c->n_prepared; i++)
+		if (c->prepared[i].grouped)
+			CUDA_DROP(c, cudaFree, c->prepared[i].grouped->operand);
 }
 
 /* ---- enqueuing ------------------------------------------------------------------------------- */
@@ -321,19 +463,22 @@ static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaS
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, enum mq_stream on, struct mq_err *err)
 {
 	cudaStream_t stream = c->stream[on];
-	bool made = is_fp8(k) || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION;
+	bool made = is_fp8(k) || is_grouped(k) || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION;
 	uint32_t at = made ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) : MQ_NONE;
 	const struct cuda_prepared *p = at == MQ_NONE ? NULL : &c->prepared[at];
 	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
 
 	if (bad)
 		return blas_failed(bad, err);
-	/* What a GEMM launches besides itself: bias and the like, of no size. Attention's backward pass is three kernels. */
-	double own = p && p->attention && k->phase == MQ_BACKWARD ? 3 : 1;
+	/* What a GEMM launches besides itself: bias and the like, of no size. Attention's backward pass is three kernels,
+	 * a call for each expert is one. */
+	double own = p && p->grouped ? p->grouped->n : p && p->attention && k->phase == MQ_BACKWARD ? 3 : 1;
 	if (is_gemm(k) && k->launches > own)
 		MQ_TRY(sweep(c, 0, k->launches - own, err));
 	if (p && p->lt)
 		return cuda_lt_enqueue(c, p->lt, k, c->workspace[on], stream, err);
+	if (p && p->grouped)
+		return grouped(c, p->grouped, err);
 	if (p && p->dnn)
 		return cuda_dnn_enqueue(c, p->dnn, k, c->workspace[on], stream, err);
 	if (p && p->attention)

@@ -85,7 +85,7 @@ static enum mq_status launch(struct cuda *c, enum cuda_own which, double blocks,
 static enum mq_status sweep(struct cuda *c, double bytes, cudaStream_t stream, struct mq_err *err)
 {
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 48));
-	const void *x = cuda_pool_in(&c->pool, 16 * n), *y = cuda_pool_in(&c->pool, 16 * n);
+	const void *x = cuda_pool_in(&c->pool, CUDA_WORDS, 16 * n), *y = cuda_pool_in(&c->pool, CUDA_WORDS, 16 * n);
 	void *z = cuda_pool_out(&c->pool, 16 * n);
 	void *arguments[] = { (void *)&x, (void *)&y, &z, &n };
 
@@ -97,7 +97,7 @@ static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStr
 {
 	unsigned long long width = (unsigned long long)fmax(32, llround(width_B / 16));
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (32 * (double)width)));
-	const void *x = cuda_pool_in(&c->pool, 16 * n * width);
+	const void *x = cuda_pool_in(&c->pool, CUDA_WORDS, 16 * n * width);
 	void *y = cuda_pool_out(&c->pool, 16 * n * width);
 	void *arguments[] = { (void *)&x, &y, &n, &width };
 	bool narrow = width <= NARROW_QUADS;
@@ -109,7 +109,7 @@ static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStr
 static enum mq_status adam(struct cuda *c, double bytes, cudaStream_t stream, struct mq_err *err)
 {
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 112));
-	const void *g = cuda_pool_in(&c->pool, 16 * n);
+	const void *g = cuda_pool_in(&c->pool, CUDA_WORDS, 16 * n);
 	void *p = cuda_pool_out(&c->pool, 16 * n), *m = cuda_pool_out(&c->pool, 16 * n),
 	     *v = cuda_pool_out(&c->pool, 16 * n);
 	void *arguments[] = { (void *)&g, &p, &m, &v, &n };
@@ -123,7 +123,8 @@ static enum mq_status gather(struct cuda *c, double bytes, double width_B, cudaS
 	unsigned long long width = (unsigned long long)fmax(1, llround(fmin(width_B, (double)c->pool.size / 8) / 16));
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (32 * (double)width)));
 	unsigned long long height = c->pool.size / 4 / (16 * width);
-	const void *index = cuda_pool_in(&c->pool, 4 * n), *table = cuda_pool_in(&c->pool, 16 * width * height);
+	const void *index = cuda_pool_in(&c->pool, CUDA_WORDS, 4 * n),
+		   *table = cuda_pool_in(&c->pool, CUDA_WORDS, 16 * width * height);
 	void *out = cuda_pool_out(&c->pool, 16 * width * n);
 	void *arguments[] = { (void *)&index, (void *)&table, &out, &n, &width, &height };
 

@@ -86,6 +86,9 @@ static enum mq_status take(void *library, const char *what, const char *name, vo
 }
 
 #define TAKE(name) MQ_TRY(take(library, what, #name, &kit->name, err));
+#define MAY_TAKE(name)                       \
+	if ((found = dlsym(library, #name))) \
+		memcpy(&kit->name, &found, sizeof(found));
 
 enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 {
@@ -121,7 +124,7 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 	static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL };
 	const char *what = "cuBLAS";
 	int major, skip = too_new(kit, &major);
-	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
+	void *library = open_one("MAQUETTE_CUBLAS", names + skip), *found;
 
 	if (!library)
 		return mq_fail(
@@ -130,6 +133,7 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 			"path",
 			versions[skip], major);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
+	MAY_TAKE(cublasGemmGroupedBatchedEx)
 	return MQ_OK;
 }
 
@@ -221,9 +225,6 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 
 	if (!library)
 		return;
-#define MAY_TAKE(name)                       \
-	if ((found = dlsym(library, #name))) \
-		memcpy(&kit->name, &found, sizeof(found));
 	MAY_TAKE(nvmlDeviceGetHandleByPciBusId_v2)
 	MAY_TAKE(nvmlDeviceGetMaxPcieLinkGeneration)
 	MAY_TAKE(nvmlDeviceGetCurrPcieLinkWidth)

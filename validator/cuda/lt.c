@@ -109,7 +109,8 @@ enum mq_status cuda_lt_enqueue(struct cuda *c, const struct cuda_lt *lt, const s
 			       cudaStream_t stream, struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
-	const void *a = cuda_pool_in(&c->pool, lt->a_B), *b = cuda_pool_in(&c->pool, lt->b_B);
+	const void *a = cuda_pool_in(&c->pool, CUDA_E4M3, lt->a_B);
+	const void *b = cuda_pool_in(&c->pool, k->phase == MQ_BACKWARD ? CUDA_E5M2 : CUDA_E4M3, lt->b_B);
 	void *d = cuda_pool_out(&c->pool, lt->d_B);
 
 	LT(cublasLtMatmul(c->lt_handle, lt->desc, &one, a, lt->a, b, lt->b, &zero, d, lt->d, d, lt->d, &lt->algo,

@@ -104,9 +104,12 @@ struct cuda_stage {
 	size_t lane_B[MQ_N_STREAMS], lane_at[MQ_N_STREAMS], pinned_B;
 };
 
+/* Types of operands that are read: fp32, tf32, fp64 and bf16 read words of bf16 halves. */
+enum cuda_operand { CUDA_WORDS, CUDA_FP16, CUDA_E4M3, CUDA_E5M2, CUDA_N_OPERANDS };
+
 struct cuda_pool {
-	char *in, *out;
-	size_t size, in_at, out_at;
+	char *in[CUDA_N_OPERANDS], *out; /* NULL: no kernel reads such */
+	size_t size, in_at, out_at;      /* of each */
 };
 
 /* What a kernel needs that is made before it is timed, by the kernel's place in its schedule. */
@@ -114,6 +117,7 @@ struct cuda_prepared {
 	struct cuda_lt *lt; /* one of these */
 	struct cuda_dnn *dnn;
 	struct cuda_attention *attention;
+	struct cuda_grouped *grouped;
 };
 
 enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_NARROW, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
@@ -155,7 +159,7 @@ double cuda_now(const struct cuda *c); /* seconds on rank 0's clock */
 /* MQ_ENODEV: no memory. MQ_ETIME: what else a call of CUDA's runtime says. */
 enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err);
 /* Operands: so many bytes that nobody overwrites, and that nobody reads for what they are. */
-void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
+void *cuda_pool_in(struct cuda_pool *pool, enum cuda_operand type, size_t bytes);
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 #define CUDA_TRY(c, call)                                                     \
 	do {                                                                  \
@@ -207,6 +211,9 @@ enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
 
 enum mq_status cuda_kernel_check(const struct mq_kernel *kernel, struct mq_err *err);
 size_t cuda_kernel_need(const struct mq_kernel *kernel);
+enum cuda_operand cuda_operand_of(uint8_t dtype); /* of kernels of tensor cores; fp8: forward */
+/* A bit for each type that this rank's kernels read. */
+uint32_t cuda_operands_read(const struct mq_replay_session *session, uint32_t rank);
 /* Bits: libraries that kernels can do without. */
 enum { CUDA_FOUND_DNN = 1, CUDA_FOUND_NVRTC = 2 };
 uint32_t cuda_found(void);
@@ -218,6 +225,7 @@ enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_s
 enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
 				   struct mq_err *err);
+void cuda_kernels_release(struct cuda *c);
 
 /* ---- lt.c, dnn.c, attention.c, kernels_own.c ---------------------------------------------------------------------- */
 

@@ -89,7 +89,7 @@ static enum mq_status copy(struct cuda *c, const struct mq_task *t, cudaStream_t
 	for (double left = t->bytes; left >= 1; left -= (double)c->pinned_B) {
 		size_t n = (size_t)fmin(left, (double)c->pinned_B);
 		void *out = down ? c->pinned : cuda_pool_out(&c->pool, n);
-		const void *in = down ? cuda_pool_in(&c->pool, n) : c->pinned;
+		const void *in = down ? cuda_pool_in(&c->pool, CUDA_WORDS, n) : c->pinned;
 
 		CUDA_TRY(c,
 			 cudaMemcpyAsync(out, in, n, down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, stream));
@@ -114,7 +114,7 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, int *result, struct 
 	if (!is_call(t) || e->script->staged[id] || !comm || !comm->comm)
 		return MQ_OK;
 	size_t bytes = cuda_call_B(t, comm);
-	struct cuda_operands data = { cuda_pool_in(&c->pool, bytes), cuda_pool_out(&c->pool, bytes) };
+	struct cuda_operands data = { cuda_pool_in(&c->pool, CUDA_WORDS, bytes), cuda_pool_out(&c->pool, bytes) };
 	int called = cuda_call_enqueue(c, t, comm, &data, stream);
 	*result = *result == ncclSuccess ? called : *result;
 	return MQ_OK;

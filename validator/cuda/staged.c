@@ -230,7 +230,7 @@ static void begin_message(struct cuda *c, const struct cuda_script *script, stru
 	size_t bytes = (size_t)llround(t->bytes);
 	bool send = t->kind == MQ_TASK_SEND;
 
-	st->device = send ? cuda_pool_in(&c->pool, bytes) : cuda_pool_out(&c->pool, bytes);
+	st->device = send ? cuda_pool_in(&c->pool, CUDA_WORDS, bytes) : cuda_pool_out(&c->pool, bytes);
 	st->transfer = (struct mq_transfer){
 		.peer = t->peer, .send = send, .tag = send ? st->id : script->match[st->id], .bytes = bytes
 	};
@@ -275,7 +275,7 @@ static enum mq_status begin_collective(struct cuda *c, const struct cuda_script 
 					  .out = c->stage.out + at };
 	amounts(&st->coll, part_of(s, t), &in_B, &st->out_B);
 	st->state = COPYING_IN;
-	return copy(c, c->stage.in + at, cuda_pool_in(&c->pool, in_B), in_B, true, st->copied[0], err);
+	return copy(c, c->stage.in + at, cuda_pool_in(&c->pool, CUDA_WORDS, in_B), in_B, true, st->copied[0], err);
 }
 
 static enum mq_status move_collective(struct cuda *c, const struct cuda_script *script, struct cuda_staged *st,

@@ -1,7 +1,7 @@
 /* state.c - what every part of the cuda executor asks of its state: operands, its clock, and what a failed call means.
  *
- * Operands walk round a pool larger than the L2 cache and are random; those that are read alone are never overwritten:
- * all-zero data runs faster than real data does. SPDX-License-Identifier: Apache-2.0 */
+ * Operands walk round a pool larger than the L2 cache and are random numbers of their type; those that are read alone
+ * are never overwritten: all-zero data runs faster than real data does. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,9 +37,9 @@ static void *take(char *base, size_t *at, size_t size, size_t bytes)
 	return p;
 }
 
-void *cuda_pool_in(struct cuda_pool *pool, size_t bytes)
+void *cuda_pool_in(struct cuda_pool *pool, enum cuda_operand type, size_t bytes)
 {
-	return take(pool->in, &pool->in_at, pool->size, bytes);
+	return take(pool->in[type], &pool->in_at, pool->size, bytes);
 }
 
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes)

@@ -140,6 +140,14 @@ ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t 
 			ncclComm_t comm, cudaStream_t stream);
 #endif
 
+/* Since CUDA 12.5, whose headers say the same. */
+cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOperation_t ta[],
+					  const cublasOperation_t tb[], const int m[], const int n[], const int k[],
+					  const void *alpha, const void *const a[], cudaDataType ta_type,
+					  const int lda[], const void *const b[], cudaDataType tb_type, const int ldb[],
+					  const void *beta, void *const c[], cudaDataType tc_type, const int ldc[],
+					  int groups, const int size[], cublasComputeType_t compute);
+
 /* cublasLt, cuDNN, NVRTC and the driver: opened only by schedules that ask for them. */
 #if defined(MQ_CUDA_HEADERS) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
@@ -448,6 +456,7 @@ struct mq_toolkit {
 	MQ_CUDNN_FUNCTIONS(MQ_FUNCTION_POINTER)
 	MQ_NVRTC_FUNCTIONS(MQ_FUNCTION_POINTER)
 	MQ_DRIVER_FUNCTIONS(MQ_FUNCTION_POINTER)
+	__typeof__(cublasGemmGroupedBatchedEx) *cublasGemmGroupedBatchedEx; /* NULL before CUDA 12.5 */
 	/* NVML is optional: NULL where the library is missing. */
 	int (*nvmlInit_v2)(void);
 	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, void **device);

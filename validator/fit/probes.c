@@ -127,15 +127,16 @@ static double whole(double x, double unit)
 	return fmax(unit, unit * round(x / unit));
 }
 
-enum shapes { LAYERS, HEADS, ODD };
+enum shapes { LAYERS, LARGE, HEADS, ODD };
 
 /* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the
  * eight: such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of which
- * there are some, say nothing of their speed. */
+ * there are some, say nothing of their speed. Large layers last long enough for their rate alone to count. */
 static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum shapes shapes, double count)
 {
-	static const double narrowest[] = { [LAYERS] = 100, [HEADS] = 40, [ODD] = 16 };
-	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
+	static const double narrowest[] = { [LAYERS] = 100, [LARGE] = 100, [HEADS] = 40, [ODD] = 16 };
+	double most = b->request->speed_flops * 6e-3;
+	double least = b->request->speed_flops * (shapes == LARGE ? 400e-6 : 4e-6);
 	struct mq_kernel g;
 
 	do {
@@ -186,7 +187,7 @@ static void build_gemm(struct builder *b)
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
 			bool odd = i % 5 == 4 && r->dtype[t] != MQ_FP8; /* which has none */
-			struct mq_kernel g = random_gemm(b, r->dtype[t], odd ? ODD : LAYERS, 1);
+			struct mq_kernel g = random_gemm(b, r->dtype[t], odd ? ODD : i % 2 ? LARGE : LAYERS, 1);
 
 			g.phase = i % 3 ? MQ_BACKWARD : MQ_FORWARD;
 			add_work(b, &g);

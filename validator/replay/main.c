@@ -50,6 +50,9 @@ static const struct mq_arg rows[] = {
 	ROW(FLAG, "hold", options.hold, NULL,
 	    "cuda: a message or collective begins when all of it is enqueued, so that launching it is not in its time (what "
 	    "calibrate asks for); plans are replayed without"),
+	ROW(F64, "settle", settle_s, "S",
+	    "a schedule runs on for S seconds before each repetition of it: clocks follow what it draws itself",
+	    .max = INFINITY),
 	ROW(FLAG, "in-order", in_order, NULL, "do not shuffle the schedules between repetitions"),
 	ROW(INT, "seed", options.seed, "N", "of data and order", .initial = 1, .max = MOST),
 	ROW(TEXT, "rendezvous", options.rendezvous, "file:PATH|tcp:HOST:PORT",

@@ -266,6 +266,23 @@ static enum mq_status run_in_time(struct measure *m, uint32_t index, struct mq_e
 	return MQ_OK;
 }
 
+/* Runs on, not written, until its steps have lasted for so long. */
+static enum mq_status settle(struct measure *m, uint32_t index, struct mq_err *err)
+{
+	const struct mq_ranks *r = &m->ranks;
+	double spent_s = 0;
+	bool again = m->job->set->settle_s > 0;
+
+	while (again) {
+		MQ_TRY(run_once(m, index, err));
+		heartbeat(m);
+		spent_s += m->sample.step_time_s;
+		again = spent_s < m->job->set->settle_s && m->sample.step_time_s > 0;
+		MQ_TRY(r->broadcast(r->state, &again, sizeof(again), err));
+	}
+	return MQ_OK;
+}
+
 /* Between repetitions, when rank 0 finds that it is time. */
 static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 {
@@ -293,6 +310,7 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		uint32_t s = m->order[i];
 
+		MQ_TRY(settle(m, s, err));
 		MQ_TRY(run_in_time(m, s, err));
 		if (rep >= warmup && !job->session.options->rank)
 			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,

@@ -46,6 +46,8 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 	add_option(&w, "--deadline", c->deadline_s);
 	if (c->cores)
 		add_option(&w, "--cores", c->cores);
+	if (c->settle_s > 0)
+		add_option(&w, "--settle", c->settle_s);
 	if (c->memory_B > 0)
 		add_option(&w, "--memory", c->memory_B);
 	if (c->oversubscribe)

@@ -81,7 +81,8 @@ struct mq_kernel {
 	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
 	bool of_weights; /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
-	bool of_input;              /* MQ_KERNEL_CONV: the input's gradient */
+	bool grouped;  /* MQ_KERNEL_GEMM: one of each expert, of its own rows; m (of_weights: k) is the mean */
+	bool of_input; /* MQ_KERNEL_CONV: the input's gradient */
 	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
 	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
 };
