@@ -621,10 +621,9 @@ static void backward(struct player *p, const struct mq_slot *s)
 		for (uint32_t i = end; i-- > first;) {
 			run_backward(p, s, i);
 			const struct mq_op_use *use = &c->op[i].use;
-			bool sharded = use->gathered_B >= 1; /* FSDP reduces on a stream of its own */
 
-			computed_B += sharded ? use->gathered_B : use->sent_B;
-			sent_B += sharded ? use->sent_B - use->gathered_B : 0;
+			computed_B += use->computed_B;
+			sent_B += use->sent_B;
 		}
 		p->op = MQ_NONE;
 		reduce(p, computed_B, sent_B, last);

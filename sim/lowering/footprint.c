@@ -12,38 +12,38 @@
  *   backward  what the units up to here still keep, what this one computes again, and the gradients of
  *             output and input of the op that runs. A weight gradient is formed apart before it is added
  *             to what earlier micro-batches left.
- * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees its data once
- * it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs). What a GEMM in fp8 or fp4
- * reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
- * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the weights
- * too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one scale serves a
- * whole tensor and the device multiplies transposed fp8 operands (compute capability 10, 11 and from 13 on). The
- * weights themselves stay in 16 bits beside them, or in those copies alone (`fp8_params`). What tensor-parallel ranks
- * gather along the sequence is gathered again in backward (Korthikanti et al. 2022), or stays whole
- * (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need these for their gradient; multiplied into the activations
- * before (`probs_on_activation`) they need what is kept anyway. Norms and gated activations that are written out op by
- * op (`norm`, `activation` = eager) keep more than their input and output: the norm its input in fp32 and what it is
- * before its weight, the activation what the gate became. Where ranks gather their parts of the logits
- * (`gather_logits`), each holds them whole. Layers whose activations wait on the host (`offload_layers`, the first ones
- * of a stage) hold them while they run and, on their way, while the next one runs: compute waits where the copies take
- * longer (offload.c). Attention that stores its scores holds them raw in forward, and two gradients of them in
- * backward. Values that are a view of the joint QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to
- * the rotated queries and keys. A tensor that a collective on another stream reads (`record_stream`, c10d's) is freed
- * at once, but its memory is reused only after the device has run the collective: in a forward pass, outputs of
- * row-parallel GEMMs before they are scattered. The allocator waits for them before it fails, so they count as reserved
- * and never make a plan too large. Gradients in 16 bits that wait for the end of their pass (`defer_grad_accumulation`)
- * lie there for all layers whose backward is done. Gradients that are reduced without shards in buckets of their own
- * (no `gradient_as_bucket_view`: PyTorch's DDP, unless they are views of these) are there twice, in the type of the
- * parameters. Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
- * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy and the
- * exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
+ * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees its data
+ * once it is sent (`deallocate_pipeline_outputs`). What a GEMM in fp8 or fp4 reads stays in 16 bits, or as the copy
+ * that was multiplied (`save_quantized_operands`: Transformer Engine; attention keeps its output in 16 bits beside
+ * it). Such software keeps the copies of the weights too, which all micro-batches share: one by rows for forward and
+ * one by columns for dX, unless one scale serves a whole tensor and the device multiplies transposed fp8 operands
+ * (compute capability 10, 11 and from 13 on). The weights themselves stay in 16 bits beside them, or in those copies
+ * alone (`fp8_params`). What tensor-parallel ranks gather along the sequence is gathered again in backward
+ * (Korthikanti et al. 2022), or stays whole (`regather_in_backward` = 0). Routing weights that multiply the experts'
+ * outputs need these for their gradient; multiplied into the activations before (`probs_on_activation`) they need
+ * what is kept anyway. Norms and gated activations that are written out op by op (`norm`, `activation` = eager) keep
+ * more than their input and output: the norm its input in fp32 and what it is before its weight, the activation what
+ * the gate became. Where ranks gather their parts of the logits (`gather_logits`), each holds them whole. Layers
+ * whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they run and, on
+ * their way, while the next one runs: compute waits where the copies take longer (offload.c). Attention that stores
+ * its scores holds them raw in forward, and two gradients of them in backward. Values that are a view of the joint
+ * QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to the rotated queries and keys. A tensor that a
+ * collective on another stream reads (`record_stream`, c10d's) is freed at once, but its memory is reused only after
+ * the device has run the collective: in a forward pass, outputs of row-parallel GEMMs before they are scattered. The
+ * allocator waits for them before it fails, so they count as reserved and never make a plan too large. Gradients in
+ * 16 bits that wait for the end of their pass (`defer_grad_accumulation`) lie there for all layers whose backward is
+ * done. Gradients that are reduced without shards in buckets of their own (no `gradient_as_bucket_view`: PyTorch's
+ * DDP) are there twice, in the type of the parameters. Cross-entropy holds `loss_B` bytes per logit at its worst
+ * moment. PyTorch's 12: the fp32 log-softmax that stays from forward to backward and two fp32 gradients;
+ * Megatron-LM's 10: the 16-bit logit, its fp32 copy and the exponential, backward in place; a fused kernel that
+ * writes gradients over 16-bit logits 2.
  *
  * Where ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the
  * gradients of one unit lie twice while they are sent.
  *
  * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit lie whole
- * twice, as computed and as sent. What stands outside the layers is gathered once and stays, as FSDP does with its
- * root.
+ * twice, as computed and as sent. What stands outside the layers is gathered once and stays (FSDP's root). DeepSpeed
+ * has `live_M` parameters and `flat_M` gradients at once (stage3_max_live_parameters, reduce_bucket_size).
  *
  * Not modelled: workspaces of single kernels, fp32 temporaries inside norms. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
@@ -81,6 +81,7 @@ struct here {
 	const struct mq_config *config;
 	const struct mq_device_calib *calib; /* NULL = the device has none */
 	bool gpu;                            /* the training software's own ways are those of GPUs */
+	double loss_B;                       /* per logit: of a CPU, those of the plain way */
 	struct mq_share share;
 	double shard;
 	bool reduced;
@@ -145,7 +146,8 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	use->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
 	if (at->gpu && !low->software->gradient_as_bucket_view && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
 		use->gradient_B += bytes;
-	use->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
+	use->computed_B += zero3 ? bytes : once && shard > 1 ? grads : 0;
+	use->sent_B += zero3 ? grads : 0;
 	if (!zero3)
 		use->flat_B += grads;
 	if (!zero3 && at->reduced)
@@ -234,11 +236,9 @@ static bool feeds_cast(const struct here *at, bool *own)
 		return false;
 	MQ_EACH_OUT(m, at->id, e) {
 		const struct mq_op *to = &m->op[e->dst];
-		bool casts = to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && !to->adapter;
 
-		trained |= casts && !to->frozen;
-		frozen |= casts && to->frozen;
-		adapter |= to->adapter == MQ_ADAPTER_IN;
+		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE)
+			*(to->adapter ? &adapter : to->frozen ? &frozen : &trained) = true;
 	}
 	*own = at->op->kind == MQ_OP_ATTENTION || !trained;
 	return trained || (at->op->kind == MQ_OP_NORM && frozen && adapter);
@@ -267,12 +267,6 @@ static double narrowed_B(const struct here *at)
 	else if (op->gated && s->activation_func_fp8_input_store && op->saved >= op->read)
 		elems = op->read;
 	return spread_B(at, fmax(elems, 0) / 2);
-}
-
-/* Bytes per logit: of a CPU, those of the plain way. */
-static double loss_B(const struct here *at)
-{
-	return at->gpu ? at->low->software->loss_B : mq_software_plain()->loss_B;
 }
 
 /* What a GEMM keeps beyond its producers' shards of its input, where it keeps what it gathered of them. */
@@ -378,7 +372,7 @@ static double kept_B(const struct here *at, bool selective)
 	}
 	if (!loss || !at->calib)
 		return kept + gathered_B(at) + eager_B(at, selective) + dropped_B(at) - narrowed_B(at);
-	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * loss_B(at));
+	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * at->loss_B);
 }
 
 /* Part of what attention keeps: queries, keys and values that their GEMMs make again for backward. */
@@ -436,7 +430,7 @@ static void add_loss(const struct here *at, struct mq_op_use *use)
 	struct mq_share share = loss_share(at);
 
 	use->logit_B = at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
-	use->loss_B = use->logit_B * loss_B(at);
+	use->loss_B = use->logit_B * at->loss_B;
 	use->more_loss_B = fmax(use->loss_B - kept_B(at, false), 0);
 	if (at->gpu && !at->low->train->infer)
 		use->logits_B = use->logit_B * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
@@ -456,7 +450,7 @@ static bool makes_logits(const struct here *at)
  * as head and loss go through them in chunks. */
 static double output_B(const struct here *at)
 {
-	double part = makes_logits(at) ? fmin(loss_B(at) / mq_dtype_size(at->low->train->dtype), 1) : 1;
+	double part = makes_logits(at) ? fmin(at->loss_B / mq_dtype_size(at->low->train->dtype), 1) : 1;
 
 	return part * spread_B(at, at->op->output);
 }
@@ -590,6 +584,7 @@ static struct here here_of(const struct mq_low *low, uint32_t op, uint32_t devic
 			   .config = mq_low_config(low, op),
 			   .calib = d->calib == MQ_NONE ? NULL : &low->q.calib->device[d->calib],
 			   .gpu = d->kind == MQ_GPU,
+			   .loss_B = (d->kind == MQ_GPU ? low->software : mq_software_plain())->loss_B,
 			   .share = seat->share,
 			   .shard = seat->shard,
 			   .reduced = seat->reduced };
@@ -610,7 +605,7 @@ static void add_to_unit(struct unit *u, const struct mq_op_use *op)
 	u->gradients_B += op->waiting_B;
 	u->loss_B = fmax(u->loss_B, op->more_loss_B);
 	u->gathered_B += op->gathered_B;
-	u->sent_B += op->sent_B;
+	u->sent_B += op->computed_B + op->sent_B;
 }
 
 static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
@@ -635,13 +630,6 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
  * tell who waits for whom. */
 #define SHARE_OF_PEAK .6
 
-static double least_s(const struct mq_device_calib *d, const struct mq_kernel *k)
-{
-	double peak = d->peak_flops[k->dtype];
-
-	return fmax(peak > 0 ? k->flop / peak : 0, k->bytes / d->mem_bw_Bps) / SHARE_OF_PEAK;
-}
-
 /* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. Where hosts agree on each
  * collective, also what device and host take: a tensor-parallel GEMM has one forward, and backward a second one where
  * it gathers its input again. */
@@ -658,9 +646,11 @@ static void add_launches(const struct here *at, enum mq_phase phase, struct mq_o
 		n = mq_op_kernels(&at->low->q, at->id, phase, &at->share, at->calib->name, kernel);
 	double messages = ranks * at->low->q.cluster->n_nodes <= at->low->q.cluster->n_devices ? LOCAL_MESSAGES : 1;
 	for (uint32_t k = 0; k < n; k++) {
+		double peak = at->calib->peak_flops[kernel[k].dtype], bytes_s = kernel[k].bytes / at->calib->mem_bw_Bps;
+
 		use->launches[i] += kernel[k].launches;
 		if (s->torch_distributed_debug_us > 0)
-			use->busy_s[i] += least_s(at->calib, &kernel[k]);
+			use->busy_s[i] += fmax(peak > 0 ? kernel[k].flop / peak : 0, bytes_s) / SHARE_OF_PEAK;
 	}
 	if (n && s->torch_distributed_debug_us > 0)
 		use->host_s[i] =
@@ -695,6 +685,34 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 		unit[i].kept_B += unit[i].entry_B;
 		unit[i].away = gpu && !unit[i].root && away < low->plan->offload_layers;
 		away += unit[i].away;
+	}
+}
+
+/* ZeRO-3 within `live_M` and `flat_M`: all that is gathered, and the gradients of each unit, shrink in proportion. */
+static void bound_gathered(const struct mq_low *low, struct unit *unit, uint32_t n, struct mq_op_use *use,
+			   uint32_t filled)
+{
+	const struct mq_software *s = low->software;
+	double type_B = mq_dtype_size(low->train->dtype), root = 0, most = 1;
+	double live_B = s->live_M > 0 ? s->live_M * 1e6 * type_B : HUGE_VAL;
+	double flat_B = s->flat_M > 0 ? s->flat_M * 1e6 * (type_B + mq_dtype_size(low->train->grad_dtype)) : HUGE_VAL;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (unit[i].root)
+			root += unit[i].gathered_B;
+		else
+			most = fmax(most, unit[i].gathered_B);
+	double part = fmin(live_B / (root + 2 * most), 1);
+	for (uint32_t i = 0; i < filled; i++) {
+		double sent = fmin(flat_B / fmax(unit[use[i].unit].sent_B, 1), 1);
+
+		use[i].gathered_B *= part;
+		use[i].computed_B *= sent;
+		use[i].sent_B *= sent;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		unit[i].gathered_B *= part;
+		unit[i].sent_B = fmin(unit[i].sent_B, flat_B);
 	}
 }
 
@@ -747,6 +765,8 @@ struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t
 		}
 	}
 	send_away(low, unit, n, gpu);
+	if (gpu)
+		bound_gathered(low, unit, n, use, filled);
 	for (uint32_t i = 0; i < filled; i++)
 		use[i].away = unit[use[i].unit].away;
 	if (use)

@@ -37,13 +37,13 @@ struct mq_op_use {
 	double host_B;                                                /* the same */
 	double kept_B;                                                /* from forward to backward */
 	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
-	double again_B;               /* more, from before its backward to behind it */
-	double formed_B;              /* its weight gradient, where it is formed apart before it is added */
-	double waiting_B;             /* the same, where it waits for the end of its pass */
-	double gathered_B, sent_B;    /* ZeRO-3: parameters; gradients as computed and as sent */
-	double forward_B, backward_B; /* beyond what is kept, while it runs */
-	double logit_B, loss_B;       /* loss: one byte for each logit it sees; all that it ever holds of them */
-	double more_loss_B;           /* of loss_B, what it does not keep */
+	double again_B;                        /* more, from before its backward to behind it */
+	double formed_B;                       /* its weight gradient, where it is formed apart before it is added */
+	double waiting_B;                      /* the same, where it waits for the end of its pass */
+	double gathered_B, computed_B, sent_B; /* ZeRO-3: parameters; gradients as computed, as sent */
+	double forward_B, backward_B;          /* beyond what is kept, while it runs */
+	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
+	double more_loss_B;     /* of loss_B, what it does not keep */
 	/* Filled for the allocator replay alone: */
 	uint32_t op, unit;    /* unit: a layer, or what stands outside; counted from 0 */
 	bool root;            /* outside the layers */

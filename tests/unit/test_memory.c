@@ -455,7 +455,8 @@ static void selective_frees_scores(void **state)
 }
 
 /* ZeRO shards optimizer, gradients, parameters in this order. ZeRO-3 holds what is outside the layers
- * gathered, and at the last layer's backward two layers' parameters and that layer's gradients twice. */
+ * gathered, and at the last layer's backward two layers' parameters and that layer's gradients twice; DeepSpeed no more
+ * than so many of each. */
 static void zero_shards(void **state)
 {
 	struct lowered *w = *state;
@@ -471,6 +472,15 @@ static void zero_shards(void **state)
 	}
 	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + SH + PASSING);
 	assert_bytes(w->low.memory[0].buffer_B, 2 * ENDS_PARAM + 8 * LAYER_PARAM);
+	w->software.live_M = LAYER_PARAM * 1e-6;
+	w->software.flat_M = LAYER_PARAM * 1e-6 / 4;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].buffer_B, 2 * LAYER_PARAM + LAYER_PARAM);
+	w->software.live_M = 10 * LAYER_PARAM * 1e-6;
+	w->software.flat_M = 10 * LAYER_PARAM * 1e-6;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].buffer_B, 2 * ENDS_PARAM + 8 * LAYER_PARAM);
+	w->software.live_M = w->software.flat_M = 0;
 }
 
 /* What search engines are told of single ops adds up to what the verdict counts. */

@@ -142,6 +142,8 @@
 	    "ZeRO-1 and 2: flat copies of new parameters while they are gathered")                                     \
 	NUM(MEMORY, flat_M, "1e6", 0, 0, 1e6,                                                                          \
 	    "gradients that go through one flat copy to be reduced, of a single replica too")                          \
+	NUM(MEMORY, live_M, "1e6", 0, 0, 1e6,                                                                          \
+	    "ZeRO-3: parameters gathered at once, at most; 0 = a layer, the next one and what is outside")             \
 	NUM(MEMORY, reserve_GB, "GB", 0, 0, 1000, "context, framework, libraries, workspaces")                         \
 	NUM(MEMORY, comm_GB, "GB", 0, 0, 1000, "communicators' buffers where NVLink joins GPUs")                       \
 	YES(MEMORY, offload_optimizer, 0, "optimizer state and step on the host")                                      \
