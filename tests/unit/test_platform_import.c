@@ -263,6 +263,18 @@ static const char rocm[] = "=== ROCm System Management Interface ===\n=== Weight
 			   "=== Numa Nodes ===\nGPU[0]\t\t: (Topology) Numa Node: 0\n"
 			   "GPU[0]\t\t: (Topology) Numa Affinity: 0\nGPU[2]\t\t: (Topology) Numa Node: 1\n";
 
+/* The same of a newer version: a hop each, and weights. */
+static const char rocm_weights[] =
+	"=== Weight between two GPUs ===\n       GPU0         GPU1         GPU2\n"
+	"GPU0   0            15           30\nGPU1   15           0            15\n"
+	"GPU2   30           15           0\n=== Hops between two GPUs ===\n"
+	"       GPU0         GPU1         GPU2\nGPU0   0            1            1\n"
+	"GPU1   1            0            1\nGPU2   1            1            0\n"
+	"=== Link Type between two GPUs ===\n       GPU0         GPU1         GPU2\n"
+	"GPU0   0            XGMI         XGMI\nGPU1   XGMI         0            XGMI\n"
+	"GPU2   XGMI         XGMI         0\n=== Numa Nodes ===\n"
+	"GPU 0          : (Topology) Numa Node: 0\nGPU 2          : (Topology) Numa Node: 1\n";
+
 static bool is_rocm(const struct mq_cluster *c)
 {
 	return c->n_devices == 3 && way(c, 0, 1, 1, 64) && way(c, 1, 2, 1, 64) && way(c, 0, 2, 3, 62.4) &&
@@ -274,6 +286,7 @@ static void formats(void **state)
 	becomes(rccl, "MI300X", is_rccl);
 	becomes(shuffled, "A100-SXM4-80GB", is_shuffled);
 	becomes(rocm, "MI300X", is_rocm);
+	becomes(rocm_weights, "MI300X", is_rocm);
 	becomes(cube_mesh, "V100-16GB", is_dgx1);
 	becomes(switched, "H100", is_switched);
 	becomes(workstation, "RTX-4090", is_workstation);
@@ -298,6 +311,10 @@ static void reports(void **state)
 	assert_string_equal(r.unused, "<c2c>");
 	assert_int_equal(import(shuffled, "A100-SXM4-80GB", &r, NULL), MQ_OK);
 	assert_string_equal(r.unused, "NUMA columns");
+	assert_int_equal(import("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNODE\t0-3\nGPU1\tNODE\t X \t0-3\n",
+				"H100-SXM-80GB", &r, NULL),
+			 MQ_OK);
+	assert_non_null(strstr(r.unused, "topo -mp"));
 	assert_int_equal(import("SwitchName=s0 Nodes=n[1-3]\nSwitchName=s1 Nodes=n4\nSwitchName=t Switches=s[0-1]\n",
 				"T4x2", &r, NULL),
 			 MQ_OK);

@@ -56,15 +56,6 @@ static const char *plain_name(const char *path, struct mq_arena *arena)
 	return *name ? name : "imported";
 }
 
-static bool has_nvlink(const struct mq_machine *m)
-{
-	for (uint32_t i = 0; i < m->n_devices; i++)
-		for (uint32_t j = i; j < m->n_devices; j++)
-			if (m->nvlink_GBps[i][j] > 0)
-				return true;
-	return false;
-}
-
 static enum mq_status write_platform(const struct mq_machine *m, const char *name, const char *source,
 				     const char *output, struct mq_err *err)
 {
@@ -136,7 +127,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 			.n_nics = m->n_nics,
 			.n_sockets = m->n_sockets,
 			.nvswitch = m->nvswitch,
-			.nvlink = has_nvlink(m),
+			.nvlink = mq_machine_has_nvlink(m),
 			.nic_GBps = m->nic_GBps,
 		};
 		snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");

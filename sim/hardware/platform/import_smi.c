@@ -5,6 +5,7 @@
  * by PIX are below one PCIe switch; those with the same CPU affinity (or, where that column is absent, without SYS
  * between them) share a socket. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -44,12 +45,13 @@ static void plain(char *text)
 /* The cells of a format; the last is a device's own. */
 static const char nvidia_cells[] = "PIX PXB PHB NODE SYS SOC X";
 static const char amd_links[] = "XGMI PCIE N/A 0";
-static const char amd_hops[] = "1 2 3 4 N/A 0";
+static const char amd_numbers[] = "N/A 0"; /* and all other numbers */
 
 static bool is_cell(const char *word, const char *cells)
 {
-	return mq_text_has_word(cells, word) || (!strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) &&
-						 !word[2 + strspn(word + 2, "0123456789")]);
+	const char *number = cells == amd_numbers ? word : strncmp(word, "NV", 2) ? "" : word + 2;
+
+	return mq_text_has_word(cells, word) || (*number && !number[strspn(number, "0123456789")]);
 }
 
 /* Where a word begins in a line: at its beginning or behind what belongs to no name, as in "[1,0]<stdout>:GPU0". */
@@ -239,13 +241,13 @@ static enum mq_status add_devices(const struct matrix *m, const char *path, cons
 	return MQ_OK;
 }
 
-/* "GPU[3] : (Topology) Numa Node: 1" */
+/* "GPU[3] : (Topology) Numa Node: 1", in places "GPU 3" */
 static void find_numa(const char *text, struct mq_machine *machine)
 {
 	static const char key[] = "(Topology) Numa Node:";
 
-	for (const char *at = text; at && (at = strstr(at, "GPU[")); at++) {
-		unsigned long gpu = strtoul(at + 4, NULL, 10);
+	for (const char *at = text; at && (at = strstr(at, "GPU")); at++) {
+		unsigned long gpu = strtoul(at + 3 + (at[3] == '['), NULL, 10);
 		const char *end = strchr(at, '\n'), *node = strstr(at, key);
 
 		if (node && (!end || node < end) && gpu < machine->n_devices)
@@ -253,12 +255,16 @@ static void find_numa(const char *text, struct mq_machine *machine)
 	}
 }
 
-/* AMD's matrices: GPUs one hop of xGMI apart have a link of their own. */
+/* AMD's matrices: GPUs one hop of xGMI apart have a link of their own. Newer versions say 1 of any number of hops inside
+ * a hive; there the weights tell, which grow with each. */
 static enum mq_status read_amd(char *text, const char *path, const struct mq_device_calib *type, struct matrix *m,
 			       struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err)
 {
-	struct matrix *hops = mq_arena_array(arena, 1, struct matrix);
+	struct matrix *hops = mq_arena_array(arena, 1, struct matrix),
+		      *weights = mq_arena_array(arena, 1, struct matrix);
 	char *hop_rows = strstr(text, "Hops between two GPUs"), *link_rows = strstr(text, "Link Type between two GPUs");
+	char *weight_rows = strstr(text, "Weight between two GPUs");
+	unsigned long weight, least = ULONG_MAX;
 	const char *numa = mq_arena_strdup(arena, text);
 
 	if (!hop_rows || !link_rows || hop_rows > link_rows)
@@ -266,18 +272,26 @@ static enum mq_status read_amd(char *text, const char *path, const struct mq_dev
 			      "%s: not all of rocm-smi's topology: the tables of hops and of link types are needed; "
 			      "give the output of `rocm-smi --showtopo`",
 			      path);
-	MQ_TRY(read_matrix(&hop_rows, path, amd_hops, hops, err));
+	if (weight_rows && weight_rows < hop_rows)
+		MQ_TRY(read_matrix(&weight_rows, path, amd_numbers, weights, err));
+	MQ_TRY(read_matrix(&hop_rows, path, amd_numbers, hops, err));
 	MQ_TRY(read_matrix(&link_rows, path, amd_links, m, err));
-	if (m->n != hops->n)
+	if (m->n != hops->n || (weights->n && m->n != weights->n))
 		return mq_bad(err, "%s: the tables have %u and %u GPUs", path, hops->n, m->n);
 	MQ_TRY(add_devices(m, path, type, machine, err));
 	machine->format = "rocm-smi topology"; /* it stands in an XML comment */
-	for (uint32_t i = 0; i < m->n; i++)
-		for (uint32_t j = 0; j < m->n; j++)
-			if (!strcmp(m->cell[i][j], "XGMI") && !strcmp(hops->cell[i][j], "1"))
-				machine->nvlink_GBps[m->gpu[i]][m->gpu[j]] = type->nvlink_port_Bps / 1e9;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < m->n; i++)
+			for (uint32_t j = 0; j < m->n; j++) {
+				if (strcmp(m->cell[i][j], "XGMI") != 0 || strcmp(hops->cell[i][j], "1") != 0)
+					continue;
+				weight = strtoul(weights->cell[i][j], NULL, 10);
+				least = weight < least ? weight : least;
+				if (pass && weight == least)
+					machine->nvlink_GBps[m->gpu[i]][m->gpu[j]] = type->nvlink_port_Bps / 1e9;
+			}
 	find_numa(numa, machine);
-	mq_machine_unused(machine, arena, "weights (how many xGMI links join a pair is not said: one each)");
+	mq_machine_unused(machine, arena, "how many xGMI links join a pair is not said (one each)");
 	return MQ_OK;
 }
 
@@ -296,5 +310,8 @@ enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq
 		mq_machine_unused(machine, arena, "NUMA columns");
 	find_groups(m, machine);
 	find_nvlinks(m, machine);
+	if (type->nvswitch && !machine->nvswitch && !mq_machine_has_nvlink(machine))
+		mq_machine_unused(machine, arena,
+				  "NVSwitches of this type: the matrix has no NV# (topo -mp leaves them out)");
 	return MQ_OK;
 }

@@ -14,6 +14,15 @@ static uint32_t renumber(uint32_t value, uint32_t *seen, uint32_t *n)
 	return i;
 }
 
+bool mq_machine_has_nvlink(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		for (uint32_t j = i; j < m->n_devices; j++)
+			if (m->nvlink_GBps[i][j] > 0)
+				return true;
+	return false;
+}
+
 void mq_machine_number(struct mq_machine *m)
 {
 	uint32_t sockets[MQ_MACHINE_MAX], switches[MQ_MACHINE_MAX];

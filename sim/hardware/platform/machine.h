@@ -59,6 +59,9 @@ bool mq_network_probe(const char *text);
 enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_arena *arena,
 			       struct mq_network_keys *keys, struct mq_err *err) MQ_MUST_CHECK;
 
+/* Is some pair joined by NVLink, through a switch or not? */
+bool mq_machine_has_nvlink(const struct mq_machine *machine);
+
 /* Renumber PCIe switches and sockets 0, 1, 2 ... in device order; drop switches below which there is only
  * one device. */
 void mq_machine_number(struct mq_machine *machine);
