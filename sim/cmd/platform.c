@@ -61,6 +61,19 @@ static struct mq_arg option_of(const struct mq_opt *o, struct mq_arena *arena)
 	};
 }
 
+/* The calibration beside the platform, and what was assumed in it. */
+static enum mq_status say_own(const struct generating *g, struct mq_calib *calib, const char *path, struct mq_err *err)
+{
+	uint32_t first = calib->n_devices;
+
+	MQ_TRY(mq_calib_load(calib, path, err));
+	printf("%s\n", path);
+	for (uint32_t i = first; i < calib->n_devices; i++)
+		if (calib->device[i].assumed)
+			fprintf(stderr, "assumed: %s: %s\n", calib->device[i].name, calib->device[i].assumed);
+	return MQ_OK;
+}
+
 static enum mq_status generate(struct generating *g, struct mq_err *err)
 {
 	struct mq_calib *calib;
@@ -71,10 +84,7 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 	if (g->output)
 		printf("%s\n", g->output);
 	if (g->output && (g->spec.tflops > 0 || g->spec.memory_GB > 0 || g->spec.bw_TBps > 0 || g->spec.mem_GBps > 0))
-		printf("%s\n", mq_platform_calib_path(g->output, &g->arena));
-	const char *note = mq_platform_assumed(&g->spec, calib, &g->arena);
-	if (note)
-		fprintf(stderr, "note: %s\n", note);
+		MQ_TRY(say_own(g, calib, mq_platform_calib_path(g->output, &g->arena), err));
 	return MQ_OK;
 }
 

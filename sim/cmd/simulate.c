@@ -150,6 +150,7 @@ static void print_json(const struct simulation *s)
 	mq_json_add_f64(stdout, "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r));
 	mq_json_add_numbers(stdout, table, "mfu", r);
 	mq_json_add_text(stdout, "flop_convention", mq_flop_convention(s->session->q.software));
+	mq_json_add_text(stdout, "assumed", mq_session_assumed(s->session, &s->session->arena));
 	fputs(", \"trust\": ", stdout);
 	mq_trust_json(&s->trust, stdout);
 	printf("%s}\n", s->said);

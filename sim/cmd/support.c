@@ -82,11 +82,11 @@ static void say_devices(struct sheet *to)
 		if (!mq_first_of_type(c, i, NULL) || c->device[i].calib == MQ_NONE)
 			continue;
 		d = &to->s->calib->device[c->device[i].calib];
-		say(to, "device", d->described ? ASSUMED : COVERED,
+		say(to, "device", d->assumed ? ASSUMED : COVERED,
 		    mq_arena_printf(arena, "%s: %s", d->name,
-				    d->described ? "speed and memory as the platform says, efficiencies are defaults" :
-						   mq_arena_printf(arena, "calibrated (%s)",
-								   d->source ? d->source : "no source given")));
+				    d->assumed ? d->assumed :
+						 mq_arena_printf(arena, "calibrated (%s)",
+								 d->source ? d->source : "no source given")));
 		if (!(d->peak_flops[dtype] > 0))
 			say(to, "precision", MISSING,
 			    mq_arena_printf(arena, "%s has no speed of %s", d->name, mq_dtype_name(dtype)));

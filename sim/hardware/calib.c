@@ -207,8 +207,8 @@ static json_t *device_json(const struct mq_device_calib *device)
 	put_words(root, "aliases", device->alias);
 	put_words(root, "asks", device->asks);
 	put_words(root, "reported", device->reported);
-	if (device->described)
-		json_object_set_new(root, "described", json_true());
+	if (device->assumed)
+		json_object_set_new(root, "assumed", json_string(device->assumed));
 	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
 		double x = *mq_calib_at(f, device);
 
@@ -375,7 +375,14 @@ void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_devi
 {
 	bool cpu = kind == MQ_CPU;
 
-	*d = (struct mq_device_calib){ .name = name, .source = "the platform file", .kind = kind, .described = true };
+	*d = (struct mq_device_calib){
+		.name = name,
+		.source = "the platform file",
+		.kind = kind,
+		.assumed =
+			cpu ? "efficiencies of its kernels as defaults" :
+			      "tf32 at half and fp32 at a sixteenth of its peak, no fp8, efficiencies of its kernels as defaults",
+	};
 	mq_calib_defaults(device_fields, d);
 	d->mem_bw_Bps = mem_bw_Bps;
 	d->memory_B = memory_B;

@@ -207,7 +207,8 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "aliases", &entry->alias, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
-	entry->described = json_is_true(json_object_get(item->object, "described"));
+	const char *assumed = json_string_value(json_object_get(item->object, "assumed"));
+	entry->assumed = assumed ? mq_arena_strdup(r->calib->arena, assumed) : NULL;
 	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"), item->path, err));
 	if (json_object_get(json_object_get(item->object, "values"), "price_per_h"))
 		entry->price_source = price_source(json_object_get(item->object, "values"), r->calib->arena);

@@ -160,7 +160,6 @@ enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, 
 		MQ_TRY(mq_platform_generate(&spec, calib, file->path, err));
 	}
 	file->type = mq_platform_spec_types(&spec, calib, arena);
-	file->assumed = mq_platform_assumed(&spec, calib, arena);
 	return MQ_OK;
 }
 

@@ -96,7 +96,6 @@ static enum mq_status generated_platform(struct mq_session *s, struct mq_session
 	MQ_TRY(mq_platform_open(s->asked->platform, s->calib, &s->arena, &files->platform, err));
 	s->own_platform = true;
 	s->platform_path = files->platform.path;
-	s->assumed = files->platform.assumed;
 	return MQ_OK;
 }
 
@@ -389,8 +388,6 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 
 	if (s->model->note)
 		fprintf(file, "note: %s\n", s->model->note);
-	if (s->assumed)
-		fprintf(file, "note: %s\n", s->assumed);
 	if (!s->trust)
 		fputs(mq_trust_missing, file);
 	if (s->train.tuning && strcmp(s->train.tuning, "full") != 0)
@@ -401,13 +398,21 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
 		const struct mq_device_calib *d = &s->calib->device[i];
 
-		if (d->described)
-			fprintf(file,
-				"note: %s: %.4g Tflop/s, %.4g TB/s and %.4g GB as the platform says, "
-				"efficiencies are defaults; %s%s says more\n",
-				d->name, mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9,
+		if (d->assumed)
+			fprintf(file, "assumed: %s: %s; %s%s says more\n", d->name, d->assumed,
 				here ? "edit " : "a file as in platforms/calib", here ? s->platform_calib : "");
 	}
+}
+
+const char *mq_session_assumed(const struct mq_session *s, struct mq_arena *arena)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < s->calib->n_devices; i++)
+		if (s->calib->device[i].assumed)
+			text = mq_arena_printf(arena, "%s%s%s: %s", text, *text ? "; " : "", s->calib->device[i].name,
+					       s->calib->device[i].assumed);
+	return text;
 }
 
 const struct mq_job *mq_session_job(const struct mq_session *session)

@@ -50,7 +50,6 @@ struct mq_session {
 	uint32_t n_ranks;
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */
-	const char *assumed;        /* of device types without calibration, for people; or NULL */
 	struct mq_trust *trust;     /* the index of errors and the files of --trust-with; NULL = there is none */
 	struct mq_session_files *files;
 };
@@ -63,6 +62,8 @@ enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked
 void mq_session_close(struct mq_session *session);
 /* A session that is closed at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
 #define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
+/* "X1: no fp8; ...": what stands in for what is not known of device types that nobody described; "" = nothing. */
+const char *mq_session_assumed(const struct mq_session *session, struct mq_arena *arena);
 /* What people are to know of the question: device types without calibration, what was assumed, no index of errors. */
 void mq_session_note(const struct mq_session *session, FILE *file);
 /* Has no device before it its type, of those `among` (NULL: of all)? */
@@ -104,7 +105,6 @@ struct mq_platform_file {
 	const char *const *type; /* of its devices, each once, NULL-terminated; NULL = path is a file that was given */
 	const char *dir;         /* to be removed, or NULL */
 	int held;                /* its lock, -1 = none */
-	const char *assumed;     /* see mq_platform_assumed */
 };
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
 				struct mq_platform_file *file, struct mq_err *err) MQ_MUST_CHECK;

@@ -19,6 +19,7 @@ static bool has_part(const struct mq_study *study, enum mq_table_id part)
 	switch (part) {
 	case MQ_TABLE_whatif:
 	case MQ_TABLE_whatif_trust:
+	case MQ_TABLE_whatif_assumed:
 		return !study->n_jobs;
 	case MQ_TABLE_whatif_epoch:
 		return !study->n_jobs && study->epoch > 0;
@@ -139,6 +140,7 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 	struct mq_session_trust trust =
 		mq_session_trust(session, outcome->best[0].plan, &outcome->best[0].result, &session->arena);
 	mq_trust_put_answer(w, &trust.answer);
+	mq_csv_put_text(w, mq_session_assumed(session, &session->arena));
 	if (study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
 	if (study->breakeven_target)

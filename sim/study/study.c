@@ -411,6 +411,15 @@ static char *without_blanks(struct mq_arena *arena, const char *text)
 	return copy;
 }
 
+/* What was written under a name of its own gets its real one: the calibration that belongs beside it, if it has one,
+ * before it. */
+static bool put_in_place(const char *half, const char *path, struct mq_arena *arena)
+{
+	const char *calib = mq_platform_calib_path(half, arena);
+
+	return (access(calib, F_OK) || !rename(calib, mq_platform_calib_path(path, arena))) && !rename(half, path);
+}
+
 /* Writes the platform of platform.* keys once; its name is the hash of what it says. Processes that need it at
  * the same time wait for the one that writes it, which leaves nothing half when it is killed: the next one
  * writes the same file anew. */
@@ -440,7 +449,7 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 		unlink(half);
 	} else {
 		status = mq_platform_generate(spec, calib, half, err);
-		if (status == MQ_OK && rename(half, *path))
+		if (status == MQ_OK && !put_in_place(half, *path, arena))
 			status = mq_bad(err, "%s: cannot write: %s", *path, strerror(errno));
 		if (status != MQ_OK)
 			unlink(half);

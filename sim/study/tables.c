@@ -433,6 +433,19 @@ static enum mq_status say_jobs(struct tables *t)
 	return MQ_OK;
 }
 
+static void say_assumed(struct tables *t)
+{
+	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
+		const char *text = mq_csv_word(&t->csv, p, "assumed");
+		bool said = !*text;
+
+		for (uint32_t k = 0; k < p && !said; k++)
+			said = !strcmp(text, mq_csv_word(&t->csv, k, "assumed"));
+		if (!said)
+			fprintf(t->words, "assumed: %s\n", text);
+	}
+}
+
 static enum mq_status all_answers(struct tables *t)
 {
 	const struct mq_study *s = t->study;
@@ -449,6 +462,7 @@ static enum mq_status all_answers(struct tables *t)
 	t->rate = column(t, "samples_per_s");
 	t->step_s = column(t, "step_time_s");
 	t->usd = column(t, "usd_per_step");
+	say_assumed(t);
 	if (s->efficiency > 0)
 		MQ_TRY(scaling(t));
 	MQ_TRY(losses(t));

@@ -29,18 +29,32 @@ try 2 'nic_GBps=400GB is not a number or a quantity in GB/s' platform generate g
 cmp abs/candidates.csv rel/candidates.csv || bad=1
 try 2 'give a factor, or a value with its unit' search $ask -p unit.xml --change link.nic.bw=100Gb -o none
 # a type without a file: what the platform says, and what had to be assumed
-try 0 'MI999X has no calibration: assumed 196.1 GB of memory and 6.535 TB/s' platform generate gpu=MI999X nodes=2 tflops=1307 -o mi.xml
-try 0 'efficiencies are defaults; edit mi.calib.json' search $ask -p mi.xml -o mi
+try 0 'assumed: MI999X: .*no fp8, .*; 196.1 GB of memory \(memory_GB=\); 6.535 TB/s to it .*; 1 port of 25 GB/s a machine .*; no price .*; no power' platform generate gpu=MI999X nodes=2 tflops=1307 -o mi.xml
+try 0 'assumed: MI999X: .*efficiencies of its kernels as defaults; .*; edit mi.calib.json says more' search $ask -p mi.xml -o mi
 python3 - <<'P' || bad=1
-import json; d = json.load(open("mi.calib.json")); assert d["described"] and "unvalidated" in d["source"], d
+import json; d = json.load(open("mi.calib.json")); assert "no power" in d["assumed"] and "unvalidated" in d["source"], d
 d["values"]["gemm_t0_s"]["value"] *= 9; json.dump(d, open("mi.calib.json", "w"))
 P
 try 0 'on MI999X-16: ' search $ask -p mi.xml -o mi3
 cmp -s mi/candidates.csv mi3/candidates.csv && { echo "the calibration beside a platform is not read"; bad=1; }
 "$M" platform generate gpu=MI300X tflops=1000 memory_GB=192 mem_GBps=5300 -o own300.xml | grep -qx own300.calib.json || bad=1
 try 0 'MI300X +8 +1 +1000 +192' platform show own300.xml
-try 0 'MI999X: 1307 Tflop/s, 5.3 TB/s and 192 GB' search $ask -p gpu=MI999X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
+try 0 'assumed: MI999X: ' search $ask -p gpu=MI999X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
 ! "$M" platform generate gpu=MI999X tflops=1307 memory_GB=192 bw_TBps=5.3 2>&1 >/dev/null | grep . || bad=1
+# the same in JSON and in a study, whose platforms keep their calibration
+"$M" search $ask -p gpu=MI999X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 --json -o mi4 2>said.txt >mi4.json || bad=1
+printf 'model = %s\nbatch = 8\nengine = expert\nevals = 4\nplatform.gpu = MI999X\nplatform.gpus = 2\nplatform.tflops = 1307\nplatform.memory_GB = 192\nplatform.bw_TBps = 5.3\n' "$tiny" >study4.ini
+"$M" whatif study4.ini --json -o study4 >study4.json 2>/dev/null || bad=1
+python3 - <<'P' || bad=1
+import json
+text = json.load(open("mi4.json"))["assumed"]
+assert open("said.txt").read().startswith("assumed: " + text) and "memory_GB" not in text, text
+row = json.load(open("study4.json"))["whatif"][0]
+one = json.load(open("mi4.json"))["plans"][0]
+assert row["assumed"] == text, (row["assumed"], text)
+assert row["step_time_s"] == one["step_time_s"], (row["step_time_s"], one["step_time_s"], row["plan"], one["plan"])
+assert "assumed: " + text in open("study4/answers.txt").read()
+P
 sed '/<host/s/mq_mem_bw_Bps/mq_other/' mi.xml >less.xml
 try 2 'state mq_memory_B and mq_mem_bw_Bps' platform check less.xml
 # a file of one's own

@@ -312,7 +312,7 @@ static void test_described(void **state)
 	assert_int_equal(mq_calib_bind(calib, &cluster, &err), MQ_OK);
 	assert_int_equal(calib->n_devices, 1);
 	const struct mq_device_calib *d = mq_calib_device(calib, "new");
-	assert_true(d->described && d->peak_flops[MQ_BF16] == 16e12 && d->peak_flops[MQ_TF32] == 8e12 &&
+	assert_true(d->assumed && d->peak_flops[MQ_BF16] == 16e12 && d->peak_flops[MQ_TF32] == 8e12 &&
 		    d->peak_flops[MQ_FP32] == 1e12 && d->mem_bw_Bps == 2e12 && d->gemm_eff == .78);
 	assert_true(mq_calib_peak_flops(d) == 16e12);
 }

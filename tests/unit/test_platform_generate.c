@@ -20,7 +20,7 @@
 #include <simgrid/link.h>
 
 #include "hardware/platform/platform.h"
-#include "hardware/platform/generate.h"
+#include "hardware/platform/spec.h"
 #include "shipped.h"
 
 typedef bool check_fn(const struct mq_cluster *c);
@@ -465,14 +465,31 @@ static void a_type_without_calibration(void **state)
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
-	const char *note = mq_platform_assumed(&spec, calib, &arena);
-	assert_non_null(note); /* 1e15 / 200 = 5 TB/s, 30 ms of it are 150 GB */
-	assert_non_null(strstr(note, "Gaudi3 has no calibration: assumed 150 GB of memory and 5 TB/s"));
-	spec = parsed("gpu=Gaudi3+T4,tflops=1000,gpus=1,memory_GB=192", &arena);
-	note = mq_platform_assumed(&spec, calib, &arena);
-	assert_true(note && !strstr(note, "memory_GB=") && strstr(note, "bw_TBps="));
+	static const struct {
+		const char *keys, *assumed;
+	} cases[] = {
+		/* 1e15 / 200 = 5 TB/s, 30 ms of it are 150 GB */
+		{ "gpu=Gaudi3+T4,tflops=1000",
+		  "all; 150 GB of memory (memory_GB=); 5 TB/s to it (bw_TBps=); no NVLink (nvlink_GBps=); PCIe of 31.5 GB/s "
+		  "(pcie_GBps=); 1 port of 25 GB/s a machine (nics=, nic_GBps=); no price (price_per_h=); no power (power_W=)" },
+		/* as beside A100, and beside H100 */
+		{ "gpu=Gaudi3,tflops=400,nvlink_GBps=300,memory_GB=192,bw_TBps=5.3,pcie_GBps=31,power_W=600",
+		  "all; 8 ports of 25 GB/s a machine (nics=, nic_GBps=); no price (price_per_h=)" },
+		{ "gpu=Gaudi3,tflops=1000,nvlink_GBps=300,memory_GB=192,bw_TBps=5.3,nics=4,price_per_h=2,power_W=600",
+		  "all; PCIe of 63 GB/s (pcie_GBps=); 4 ports of 50 GB/s a machine (nics=, nic_GBps=)" },
+		{ "gpu=Gaudi3,tflops=1000,nvlink_GBps=300,memory_GB=192,mem_GBps=5300,nics=4,nic_GBps=25,pcie_GBps=63,"
+		  "price_per_h=2,power_W=600",
+		  "all" },
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_gen gen;
+
+		spec = parsed(cases[i].keys, &arena);
+		assert_int_equal(mq_gen_prepare(&spec, calib, &arena, &gen, &err), MQ_OK);
+		assert_string_equal(mq_gen_assumed(&spec, &gen.group[0], "all", &arena), cases[i].assumed);
+	}
 	spec = parsed("gpu=Gaudi3+T4,tflops=1000,gpus=1,memory_GB=192,bw_TBps=5.3", &arena);
-	assert_null(mq_platform_assumed(&spec, calib, &arena));
 	assert_int_equal(mq_platform_generate_to(&spec, calib, file, &err), MQ_OK);
 	fclose(file);
 	assert_non_null(strstr(text, "\"Gaudi3\""));

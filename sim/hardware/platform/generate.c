@@ -157,7 +157,8 @@ const char *mq_platform_calib_path(const char *path, struct mq_arena *arena)
 
 /* A device type as the options describe it: a shipped one with their values in place of its own, or one of which
  * nothing else is known. */
-static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_group *g, struct mq_device_calib *d)
+static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_group *g, struct mq_arena *arena,
+		       struct mq_device_calib *d)
 {
 	if (!g->known) {
 		mq_calib_describe(d, g->type, MQ_GPU, g->tflops * 1e12, g->mem_bw_Bps, g->memory_B);
@@ -168,6 +169,7 @@ static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_
 		d->source =
 			"given to `maquette platform generate`: speeds and memory; efficiencies are defaults, no run of "
 			"it has been compared: unvalidated";
+		d->assumed = mq_gen_assumed(spec, g, d->assumed, arena);
 		return;
 	}
 	*d = *g->known;
@@ -200,7 +202,7 @@ static enum mq_status put_calib(const struct mq_platform_spec *spec, const struc
 			done |= !strcmp(list[k]->name, gen.group[i].type);
 		if (done || (gen.group[i].known && !given))
 			continue;
-		own_device(spec, &gen.group[i], &own[n]);
+		own_device(spec, &gen.group[i], &arena, &own[n]);
 		list[n] = &own[n];
 		n++;
 	}

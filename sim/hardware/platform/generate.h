@@ -93,10 +93,6 @@ struct mq_platform_group {
 enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
 				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
 				       struct mq_err *err) MQ_MUST_CHECK;
-/* What had to be assumed of device types without calibration, as a line for people; NULL = nothing. */
-const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				struct mq_arena *arena);
-
 /* Device types are those of `calib`, by name or alias; any other needs `tflops`. What `tflops`, `memory_GB` and
  * the like say of a device becomes its calibration, a file beside the platform (mq_platform_calib_path).
  * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */

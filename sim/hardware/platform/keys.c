@@ -66,30 +66,23 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 	return MQ_OK;
 }
 
-const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				struct mq_arena *arena)
+const char *mq_gen_assumed(const struct mq_platform_spec *spec, const struct mq_gen_group *g, const char *text,
+			   struct mq_arena *arena)
 {
-	struct mq_gen *gen = mq_arena_array(arena, 1, struct mq_gen);
-	struct mq_err ignored = MQ_ERR_INIT;
-
-	if (mq_gen_prepare(spec, calib, arena, gen, &ignored) != MQ_OK)
-		return NULL;
-	for (uint32_t i = 0; i < gen->n_groups; i++) {
-		const struct mq_gen_group *g = &gen->group[i];
-		bool memory = spec->memory_GB <= 0, bw = spec->bw_TBps <= 0 && spec->mem_GBps <= 0;
-
-		if (g->known || (!memory && !bw))
-			continue;
-		const char *text = mq_arena_printf(arena, "%s has no calibration: assumed", g->type);
-		if (memory)
-			text = mq_arena_printf(arena, "%s %.4g GB of memory", text, g->memory_B / 1e9);
-		if (bw)
-			text = mq_arena_printf(arena, "%s%s %.4g TB/s to it", text,
-					       memory ? " and" : " memory bandwidth of", g->mem_bw_Bps / 1e12);
-		return mq_arena_printf(arena, "%s; say otherwise with%s%s", text, memory ? " memory_GB=" : "",
-				       bw ? " bw_TBps=" : "");
-	}
-	return NULL;
+	if (spec->memory_GB <= 0)
+		text = mq_arena_printf(arena, "%s; %.4g GB of memory (memory_GB=)", text, g->memory_B / 1e9);
+	if (spec->bw_TBps <= 0 && spec->mem_GBps <= 0)
+		text = mq_arena_printf(arena, "%s; %.4g TB/s to it (bw_TBps=)", text, g->mem_bw_Bps / 1e12);
+	if (spec->nvlink_GBps <= 0)
+		text = mq_arena_printf(arena, "%s; no NVLink (nvlink_GBps=)", text);
+	if (spec->pcie_GBps <= 0)
+		text = mq_arena_printf(arena, "%s; PCIe of %.4g GB/s (pcie_GBps=)", text, g->pcie_GBps);
+	if (!spec->nics || !g->port_given)
+		text = mq_arena_printf(arena, "%s; %u port%s of %.4g GB/s a machine (nics=, nic_GBps=)", text, g->nics,
+				       g->nics == 1 ? "" : "s", g->nic_GBps);
+	if (spec->price_per_h < 0)
+		text = mq_arena_printf(arena, "%s; no price (price_per_h=)", text);
+	return spec->power_W < 0 ? mq_arena_printf(arena, "%s; no power (power_W=)", text) : text;
 }
 
 const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,

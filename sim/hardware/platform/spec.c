@@ -12,7 +12,8 @@
 #define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
 #define MEMORY_S      .03
-#define CUBE_MESH     8 /* GPUs of a DGX-1's mesh of NVLinks */
+#define H100_CLASS    600 /* Tflop/s in 16 bit */
+#define CUBE_MESH     8   /* GPUs of a DGX-1's mesh of NVLinks */
 
 const struct mq_opt mq_platform_opts[] = {
 	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
@@ -138,13 +139,22 @@ static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g
 
 static enum mq_status derive_group(const struct mq_platform_spec *spec, struct mq_gen_group *g, struct mq_err *err)
 {
-	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
-	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1, .p2p = 1 };
-	const struct mq_device_calib *t = g->known ? g->known : &plain;
+	/* with NVLinks a class of machines that has a switch for them and a port for each GPU, of 200 Gb/s as beside
+	 * A100, or of 400 Gb/s as beside H100, which are twice as fast and more; without, a port for the machine */
+	static const struct mq_device_calib plain[] = {
+		{ .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .p2p = 1 },
+		{ .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .gpus_per_nic = 1, .nvswitch = 1, .p2p = 1 },
+		{ .pcie_Bps = 63e9, .nic_Bps = 50e9, .gpus_per_nic = 1, .nvswitch = 1, .p2p = 1 },
+	};
+	const struct mq_device_calib *t = g->known ? g->known :
+						     &plain[spec->nvlink_GBps <= 0    ? 0 :
+							    spec->tflops < H100_CLASS ? 1 :
+											2];
 
 	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
 	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_Bps / 1e9, 0);
 	g->pcie_GBps = first_positive(spec->pcie_GBps, t->pcie_Bps / 1e9, 0);
+	g->port_given = g->nic_GBps > 0 || spec->nic_GBps > 0;
 	g->nic_GBps = first_positive(g->nic_GBps, spec->nic_GBps, t->nic_Bps / 1e9);
 	g->p2p = t->p2p > 0;
 	g->cpu = t->kind == MQ_CPU;

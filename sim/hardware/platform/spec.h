@@ -10,6 +10,7 @@ enum { MQ_GEN_MAX_GROUPS = 16, MQ_GEN_MAX_DEVICES = 262144 };
 
 /* Machines of one kind. */
 struct mq_gen_group {
+	bool port_given; /* nic_GBps is the user's */
 	struct mq_arena *arena;
 	const struct mq_device_calib *known; /* NULL: a type without calibration */
 	const char *type;
@@ -59,6 +60,11 @@ struct mq_gen {
 
 /* "NVIDIA H100 80GB HBM3": a name with blanks, as a driver prints it? Elsewhere blanks stand between types of a mix. */
 bool mq_gen_is_drivers(const char *gpu);
+
+/* `text`, and what else stands in for what neither the options nor a calibration say of a device type, with the option
+ * that says it. */
+const char *mq_gen_assumed(const struct mq_platform_spec *spec, const struct mq_gen_group *group, const char *text,
+			   struct mq_arena *arena);
 
 /* Check the options and derive everything above but sink, file and rank. */
 enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,

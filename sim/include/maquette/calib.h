@@ -9,8 +9,8 @@
  * An entry may have "inherits": NAME: what it leaves out is as NAME's, of its kind, which may stand in the same file or
  * folder, in any order, or in one loaded before; an entry that inherits its own name changes the one loaded before. A
  * device may have "aliases": [...] and "reported": [...] (other names). A price is not inherited from another device;
- * it may have a "date". "asks": aliases that stand for several variants. "described": true says that efficiencies are
- * defaults. A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...],
+ * it may have a "date". "asks": aliases that stand for several variants. "assumed": what stands in for what nobody
+ * described. A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...],
  * the tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out. The
  * table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -32,7 +32,8 @@ struct mq_device_calib {
 	const char *const *reported; /* what drivers and the PCI list call it; the same */
 	const char *const *asks;     /* aliases that could mean another variant too: who makes a platform is asked */
 	enum mq_device_kind kind;
-	bool described;                 /* made from its speed and memory alone: efficiencies are defaults */
+	const char *assumed;            /* of a type that nobody described: what stands in for what is not
+					 * known, in words; NULL = described */
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
 	double mem_bw_Bps;              /* nominal memory bandwidth */
 	double memory_B;                /* nominal capacity */
@@ -214,7 +215,7 @@ MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const 
 						  double mem_bw_Bps, double memory_B);
 /* Point every device of the cluster at its calibration and fill absent memory, price, power; give
  * every link the share of its class (1 where the class has no calibration). A type without calibration
- * whose memory and memory bandwidth the platform states gets an entry of defaults (`described`).
+ * whose memory and memory bandwidth the platform states gets an entry of defaults (`assumed`).
  * MQ_EINPUT: any other type without calibration (message lists the known ones); a set without libraries. */
 MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 				    struct mq_err *err) MQ_MUST_CHECK;

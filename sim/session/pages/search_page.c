@@ -101,6 +101,8 @@ static void put_reason(const struct mq_session *s, const struct mq_search_outcom
 
 void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+
 	fputs("{\"model\": ", f);
 	mq_json_put_text(f, s->model->name);
 	mq_json_add_text(f, "platform", s->cluster->name);
@@ -112,6 +114,7 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		put_plan(s, out, i + 1, f);
 	fputs("],\n  \"flop_convention\": ", f);
 	mq_json_put_text(f, mq_flop_convention(s->q.software));
+	mq_json_add_text(f, "assumed", mq_session_assumed(s, &scratch));
 	fputs(",\n", f);
 	if (!out->n_best)
 		put_reason(s, out, f);
