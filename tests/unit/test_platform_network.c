@@ -33,6 +33,10 @@ static const struct {
 	{ "BlockName=b1 Nodes=n[01-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n", "T4",
 	  "gpu=T4 nodes=36 fabric=fat-tree leaves=18x2", "what joins the blocks (one switch is taken), BlockSizes" },
 	{ "SwitchName=s0 Nodes=n[1-8]\n", "T4", "gpu=T4 nodes=8 fabric=fat-tree leaves=8", "not said" },
+	/* as `scontrol show topology` prints it */
+	{ "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=n3\n"
+	  "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=s[0-1]\n",
+	  "T4", "gpu=T4 nodes=3 fabric=fat-tree leaves=2+1", "Level, LinkSpeed" },
 	{ "SwitchName=s0 Nodes=n[1-8]\n", NULL, NULL, "--gpu TYPE" },
 	{ "SwitchName=s0 Nodes=n[1-8\n", "T4", NULL, "write name[1-4,7]" },
 	{ "SwitchName=s0 Nodes=n[8-1]\n", "T4", NULL, "write name[1-4,7]" },

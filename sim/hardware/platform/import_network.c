@@ -135,6 +135,7 @@ static enum mq_status read_slurm_line(struct graph *g, char *line, struct mq_err
 	char *save = NULL;
 
 	line[strcspn(line, "#")] = '\0';
+	bool upper = strcasestr(line, " Switches="); /* `scontrol show topology` lists all nodes below it as well */
 	for (char *word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
 		char *value = strchr(word, '=');
 		bool block = !strncasecmp(word, "BlockName=", 10), switches = !strncasecmp(word, "Switches=", 9);
@@ -144,6 +145,8 @@ static enum mq_status read_slurm_line(struct graph *g, char *line, struct mq_err
 		value++;
 		if (block || !strncasecmp(word, "SwitchName=", 11)) {
 			at = vertex_of(g, value, strlen(value), true);
+		} else if (upper && !strncasecmp(word, "Nodes=", 6)) {
+			continue;
 		} else if (switches || !strncasecmp(word, "Nodes=", 6)) {
 			if (at == MQ_NONE)
 				return mq_bad(err, "%s: '%s' without SwitchName= before it", g->path, word);
