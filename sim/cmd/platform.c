@@ -270,35 +270,12 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 
 /* ---- all ---------------------------------------------------------------------------------------- */
 
-static enum mq_status usage(FILE *file, struct mq_err *err)
-{
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_list none = { .n = 0 };
-	struct mq_calib *calib;
-
-	fprintf(file,
-		"Usage: maquette platform generate|check|show|import [options]\n\n"
-		"  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
-		"  check FILE                         load it, check values and routes\n"
-		"  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
-		"  import FILE|--here -o FILE         one's own: nvidia-smi topo -m, NCCL, hwloc, topology.conf\n\n"
-		"Options of generate, each also as KEY=VALUE and as the key platform.KEY of a study:\n");
-	for (const struct mq_opt *o = mq_platform_opts; o->type != MQ_OPT_END; o++) {
-		fprintf(file, "  --%-14s %s", o->name, o->help);
-		if (o->type == MQ_OPT_CHOICE)
-			fprintf(file, ": %s", o->text);
-		else if (o->text)
-			fprintf(file, " (default %s)", o->text);
-		else if (o->type != MQ_OPT_BOOL && o->initial > 0)
-			fprintf(file, " (default %g)", o->initial);
-		fprintf(file, "\n");
-	}
-	enum mq_status status = mq_calib_open(&none, &arena, &calib, err);
-	for (uint32_t i = 0; status == MQ_OK && i < calib->n_devices; i++)
-		fprintf(file, "%s %s", i ? "" : "\nDevice types:", calib->device[i].name);
-	fprintf(file, "\n");
-	return status;
-}
+static const char usage[] = "Usage: maquette platform generate|check|show|import [options]\n\n"
+			    "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
+			    "  check FILE                         load it, check values and routes\n"
+			    "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
+			    "  import FILE|--here -o FILE         one's own: topo -m, NCCL, hwloc, topology.conf\n\n"
+			    "Each has --help; `maquette list devices` has the device types.\n";
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
@@ -308,9 +285,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 
 	if (mq_args_describe(argc, argv))
 		return run_generate(argc, argv, err);
-	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
-		return usage(stdout, err);
-	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "-?") || !strcmp(word, "--usage"))
+		return fputs(usage, stdout) < 0 ? mq_bad(err, "standard output: %m") : MQ_OK;
 	if (argc > 1) { /* the name that --help and messages show */
 		snprintf(name, sizeof(name), "platform %.40s", word);
 		argv[1] = name;

@@ -22,7 +22,7 @@ struct drawing {
 	FILE *file;
 	uint32_t n_shown, *shown; /* devices */
 	bool *used;               /* [n_links] on a route between shown devices */
-	uint32_t *parent;         /* [2 n_links]: start and end of each link */
+	uint32_t *parent;         /* [2 n_links]: start and end of each link, 2 LINK and 2 LINK + 1 */
 	uint32_t *device_at;      /* [2 n_links] per root: MQ_NONE, the one device, or SHARED */
 };
 
@@ -41,16 +41,6 @@ static void join(struct drawing *d, uint32_t a, uint32_t b)
 
 	/* the smaller number stays, so that the drawing depends on nothing but the platform */
 	d->parent[x > y ? x : y] = x > y ? y : x;
-}
-
-static uint32_t start_of(uint32_t link)
-{
-	return 2 * link;
-}
-
-static uint32_t end_of(uint32_t link)
-{
-	return 2 * link + 1;
 }
 
 /* Does a device's machine differ in type from all before it? */
@@ -106,14 +96,12 @@ static enum mq_status find_ends(struct drawing *d, struct mq_err *err)
 	const struct mq_cluster *c = d->cluster;
 	const struct mq_route *r;
 
-	for (uint32_t i = 0; i < 2 * c->n_links; i++)
-		d->parent[i] = i;
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		uint32_t back = other_way(c, i);
 
 		if (back != MQ_NONE) {
-			join(d, start_of(i), end_of(back));
-			join(d, end_of(i), start_of(back));
+			join(d, 2 * i, 2 * back + 1);
+			join(d, 2 * i + 1, 2 * back);
 		}
 	}
 	for (uint32_t i = 0; i < d->n_shown; i++)
@@ -124,7 +112,7 @@ static enum mq_status find_ends(struct drawing *d, struct mq_err *err)
 			for (uint32_t k = 0; k < r->n_links; k++) {
 				d->used[r->link[k]] = true;
 				if (k)
-					join(d, end_of(r->link[k - 1]), start_of(r->link[k]));
+					join(d, 2 * r->link[k - 1] + 1, 2 * r->link[k]);
 			}
 		}
 	return MQ_OK;
@@ -151,8 +139,8 @@ static enum mq_status find_devices(struct drawing *d, struct mq_err *err)
 			if (i == j)
 				continue;
 			MQ_TRY(mq_cluster_route(d->cluster, d->shown[i], d->shown[j], &r, err));
-			touch(d, start_of(r->link[0]), d->shown[i]);
-			touch(d, end_of(r->link[r->n_links - 1]), d->shown[j]);
+			touch(d, 2 * r->link[0], d->shown[i]);
+			touch(d, 2 * r->link[r->n_links - 1] + 1, d->shown[j]);
 		}
 	return MQ_OK;
 }
@@ -222,7 +210,7 @@ static const char *junction_label(struct drawing *d, uint32_t root)
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < c->n_links; i++)
-		if (d->used[i] && (mq_root(d->parent, start_of(i)) == root || mq_root(d->parent, end_of(i)) == root))
+		if (d->used[i] && (mq_root(d->parent, 2 * i) == root || mq_root(d->parent, 2 * i + 1) == root))
 			seen |= 1U << c->link[i].class;
 	if (seen >> MQ_LINK_FABRIC & 1 || seen == 1U << MQ_LINK_NIC)
 		return "switch";
@@ -267,8 +255,8 @@ static void put_links(struct drawing *d)
 
 		if (!d->used[i] || (back != MQ_NONE && d->used[back] && back < i))
 			continue;
-		end_name(d, start_of(i), from);
-		end_name(d, end_of(i), to);
+		end_name(d, 2 * i, from);
+		end_name(d, 2 * i + 1, to);
 		if (!strcmp(from, to))
 			continue; /* the junction itself: memory that is written and read */
 		fprintf(d->file, "%s -- %s [color=\"%s\", penwidth=%.2f, label=\"%.4g\", tooltip=\"%s\"%s];\n", from,
@@ -290,7 +278,7 @@ static enum mq_status put_shared(struct drawing *d, struct mq_err *err)
 			if (i == j)
 				continue;
 			MQ_TRY(mq_cluster_route(d->cluster, d->shown[i], d->shown[j], &r, err));
-			uint32_t root = mq_root(d->parent, start_of(r->link[0]));
+			uint32_t root = mq_root(d->parent, 2 * r->link[0]);
 
 			if (d->device_at[root] == SHARED && root != last)
 				fprintf(d->file, "d%u -- j%u [style=dotted];\n", d->shown[i], root);
@@ -306,7 +294,7 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 	enum mq_status status;
 
 	d.used = mq_arena_array(&d.arena, cluster->n_links, bool);
-	d.parent = mq_arena_array(&d.arena, 2 * (size_t)cluster->n_links, uint32_t);
+	d.parent = mq_arena_count(&d.arena, 2 * cluster->n_links);
 	d.device_at = mq_arena_array(&d.arena, 2 * (size_t)cluster->n_links, uint32_t);
 	choose(&d);
 	fprintf(file, "strict graph platform {\ngraph [fontname=\"Helvetica\", label=\"");

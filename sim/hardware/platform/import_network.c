@@ -184,63 +184,36 @@ static double rate_of(const char *word)
 	return 0;
 }
 
-/* The text between the first pair of quotes at or after *at, which goes on behind it; NULL = none. */
-static const char *quoted(const char **at, size_t *length)
-{
-	const char *open = strchr(*at, '"'), *close = open ? strchr(open + 1, '"') : NULL;
-
-	if (!close)
-		return NULL;
-	*length = (size_t)(close - open - 1);
-	*at = close + 1;
-	return open + 1;
-}
-
-/* A host is known by the machine's name, which its description begins with, or by its own identifier. */
-static uint32_t host_of(struct graph *g, const char *id, size_t n_id, const char *what, size_t n)
-{
-	size_t word = strcspn(what, " \"");
-
-	if (word && word < n && strncmp(what, "Mellanox", 8) &&
-	    !(what[0] == 'M' && what[1] == 'T' && isdigit((unsigned char)what[2])))
-		return vertex_of(g, what, word, false);
-	uint32_t host = vertex_of(g, id, n_id, false);
-	g->v[host].named = false;
-	return host;
-}
-
-/* `at`: the switch that the line is a port of; MQ_NONE = none. */
+/* `at`: the switch that the line is a port of; MQ_NONE = none: a host's side of a cable, which the switch tells of. */
 static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *at, struct mq_err *err)
 {
-	size_t n_id, n = 0;
-
-	line += strspn(line, " \t");
-	const char *rest = line, *id = quoted(&rest, &n_id);
-	if (!id || (*line != '[' && !isalpha((unsigned char)*line)))
-		return MQ_OK;
-	if (*line != '[') {
-		*at = *id == 'S' ? vertex_of(g, id, n_id, true) : MQ_NONE;
-		return MQ_OK;
-	}
-	const char *what = quoted(&rest, &n);
-	if (*at == MQ_NONE)
-		return MQ_OK; /* a host's side of a cable: the switch tells of it */
+	char id[64], what[MAX_NAME + 1] = "", kind[16];
 	double GBps = 0;
-	for (const char *word = rest; !GBps && *word; word += strcspn(word, " \t")) {
+	int end = 0;
+
+	if (sscanf(line, " %15[A-Za-z] %*u \"%63[^\"]\"", kind, id) == 2)
+		*at = *id == 'S' ? vertex_of(g, id, strlen(id), true) : MQ_NONE;
+	if (*at == MQ_NONE || sscanf(line, " [%*[^\"]\"%63[^\"]\"%*[^\"]\"%255[^\"]\"%n", id, what, &end) < 1)
+		return MQ_OK;
+	for (const char *word = line + end; !GBps && *word; word += strcspn(word, " \t")) {
 		word += strspn(word, " \t");
 		GBps = rate_of(mq_arena_printf(g->arena, "%.*s", (int)strcspn(word, " \t\r"), word));
 	}
-	if (!what || !GBps)
+	if (!GBps)
 		return mq_bad(err, "%s: '%.60s': a port without its rate, as 4xHDR", g->path, line);
 	if (*id == 'S')
-		return add_port(g, *at, vertex_of(g, id, n_id, true), GBps, err);
-	if (*id == 'H' && strstr(what, "Aggregation Node") && strstr(what, "Aggregation Node") < what + n)
-		g->sharp = true;
-	else if (*id == 'H')
-		return add_port(g, *at, host_of(g, id, n_id, what, n), GBps, err);
-	else
+		return add_port(g, *at, vertex_of(g, id, strlen(id), true), GBps, err);
+	g->sharp = g->sharp || strstr(what, "Aggregation Node");
+	if (*id != 'H')
 		note(g, "routers");
-	return MQ_OK;
+	if (*id != 'H' || strstr(what, "Aggregation Node"))
+		return MQ_OK;
+	/* a description begins with the machine's name, "n1 mlx5_0", unless it is the card's, "MT4129 ConnectX7" */
+	size_t name = strcspn(what, " ");
+	bool named = name && what[name] && strncmp(what, "Mellanox", 8) && strncmp(what, "MT", 2);
+	uint32_t host = named ? vertex_of(g, what, name, false) : vertex_of(g, id, strlen(id), false);
+	g->v[host].named = named;
+	return add_port(g, *at, host, GBps, err);
 }
 
 /* ---- what it amounts to ------------------------------------------------------------------------- */
@@ -355,45 +328,38 @@ static void count_hosts(struct graph *g)
 		g->v[i].hosts = named[i] > most[i] ? named[i] : most[i];
 }
 
-/* Adds "16x4" to `text` for `count` units of `hosts` machines. */
-static void put_leaves(struct graph *g, const char **text, uint32_t hosts, uint32_t count)
-{
-	if (count)
-		*text = mq_arena_printf(g->arena, count > 1 ? "%s%s%ux%u" : "%s%s%u", *text,
-					**text && (*text)[strlen(*text) - 1] != '/' ? "+" : "", hosts, count);
-}
-
 /* "16x4+8/16x3": units in order, those of a pod together. */
 static const char *leaves_of(struct graph *g, bool pods, uint32_t *machines)
 {
 	bool *done = mq_arena_array(g->arena, g->n, bool);
-	const char *text = "";
+	char *text = mq_arena_array(g->arena, 16 * (size_t)g->n + 1, char), *at = text, *last = NULL;
+	uint32_t hosts = 0, count = 0;
 
 	*machines = 0;
 	for (uint32_t i = 0; i < g->n; i++) {
-		uint32_t pod = mq_root(g->pod, i), hosts = 0, count = 0;
+		char before = '/';
 
 		if (g->v[i].level != LEAF || done[mq_root(g->unit, i)])
 			continue;
-		if (*text)
-			text = mq_arena_printf(g->arena, "%s/", text);
 		for (uint32_t j = i; j < g->n; j++) {
 			uint32_t unit = mq_root(g->unit, j);
+			bool other = pods && mq_root(g->pod, j) != mq_root(g->pod, i);
 
-			if (g->v[j].level != LEAF || done[unit] || (pods && mq_root(g->pod, j) != pod))
+			if (g->v[j].level != LEAF || other || done[unit])
 				continue;
-			if (g->v[unit].hosts != hosts) {
-				put_leaves(g, &text, hosts, count);
-				count = 0;
-			}
+			bool again = before == '+' && g->v[unit].hosts == hosts;
 			done[unit] = true;
+			if (!g->v[unit].hosts)
+				continue;
 			hosts = g->v[unit].hosts;
 			*machines += hosts;
-			count++;
+			count = again ? count + 1 : 1;
+			last = again ? last : at;
+			at = last + sprintf(last, count > 1 ? "%c%ux%u" : "%c%u", before, hosts, count);
+			before = '+';
 		}
-		put_leaves(g, &text, hosts, count);
 	}
-	return text;
+	return *text ? text + 1 : text;
 }
 
 /* Bandwidth into a level over that out of it, at least 1. */
