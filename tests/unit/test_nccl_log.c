@@ -191,6 +191,21 @@ static const struct expected cases[] = {
 	  "{\"config\":{\"nthreads\":1,\"ngpus\":2,\"devices\":[{\"rank\":0}]},\"results\":[{\"size\":1048576,"
 	  "\"out_of_place\":{\"time\":40.1,\"alg_bw\":26.149027,\"bus_bw\":26.149027,\"nwrong\":3.0}}]}",
 	  ":1: this run got wrong results", 0, 0, 0, 0, 0, 0 },
+	/* rccl-tests' -Z json */
+	{ "x.json",
+	  "[\n{\"numCycle\":0, \"name\":\"AllReduce\", \"nodes\":2, \"ranks\":16, \"size\":1048576, \"inPlace\":1, "
+	  "\"time\":50.0, \"algBw\":20.97152, \"busBw\":39.3216, \"wrong\":\"0\"},\n{\"name\":\"AllReduce\", "
+	  "\"ranks\":16, \"size\":1048576, \"inPlace\":0, \"time\":40.0, \"algBw\":26.2144, \"busBw\":49.152, "
+	  "\"wrong\":\"N/A\"}\n]\n",
+	  NULL, 1, 16, 2, MQ_COLL_ALL_REDUCE, 1048576, 40 },
+	{ "x.json",
+	  "[{\"numCycle\":0, \"name\":\"AllReduce\", \"nodes\":1, \"ranks\":8, \"size\":8, \"inPlace\":0, "
+	  "\"time\":40.0, \"algBw\":0.0002, \"busBw\":0.00035, \"wrong\":\"3\"}]",
+	  "wrong results", 0, 0, 0, 0, 0, 0 },
+	{ "x.json",
+	  "[{\"numCycle\":0, \"name\":\"AllReduce\", \"nodes\":1, \"ranks\":8, \"size\":0, \"inPlace\":0, "
+	  "\"time\":40.0, \"algBw\":0, \"busBw\":0, \"wrong\":0}, {\"name\":\"AllGather\", \"ranks\":8}]",
+	  ":2: a result of another collective", 0, 0, 0, 0, 0, 0 },
 	{ "all_gather.json", "{\"a\": 1}", "no JSON of nccl-tests", 0, 0, 0, 0, 0, 0 },
 	{ "gather_perf.log", RANKS HEAD ROWS, "no collectives that are fitted", 0, 0, 0, 0, 0, 0 },
 	{ "x.log", "./alltoallv_perf -b 8\n" RANKS HEAD ROWS, "no collectives that are fitted", 0, 0, 0, 0, 0, 0 },

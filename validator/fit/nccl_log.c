@@ -5,7 +5,7 @@
  * the last three or four again, in place; columns of single iterations (-I) and a timestamp may stand between. A row is
  * told by its type: two whole numbers stand before it. What looks like a row and does not fit its table's columns, or
  * whose bandwidths do not follow from its size and time, is an error with its line: never skipped, never guessed. Lines
- * of anything else are passed over. A file of -J is the same as JSON.
+ * of anything else are passed over. A file of -J, or of rccl-tests' -Z json, is the same as JSON.
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
  * table, from the file's name; without any of these from the columns redop and root and the bus bandwidth's factor,
@@ -486,23 +486,22 @@ static double number_of(const json_t *object, const char *key)
 	return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-static enum mq_status take_result(struct reader *r, const json_t *result)
+/* `run`: the object of its times; `alg_bw`, `bus_bw`: how the program spells these keys. */
+static enum mq_status take_result(struct reader *r, const json_t *result, const json_t *run, const char *alg_bw,
+				  const char *bus_bw)
 {
 	const double off[2] = { 1e-6, 1e-6 }; /* six digits are printed */
-	const json_t *run = json_object_get(result, "out_of_place");
-
-	run = json_is_object(run) ? run : json_object_get(result, "in_place");
-	double bytes = number_of(result, "size"), time = number_of(run, "time"), algbw = number_of(run, "alg_bw");
-	double busbw = number_of(run, "bus_bw");
+	double bytes = number_of(result, "size"), time = number_of(run, "time"), algbw = number_of(run, alg_bw);
+	double busbw = number_of(run, bus_bw);
 
 	if (json_object_get(run, "cpu_time"))
 		return wrong(r, "times of the processor (-C) are not those of the collective: run it without -C");
 	if (!(bytes >= 0 && bytes <= 1e15) || !(time >= 0 && time <= 1e12) || !(algbw >= 0) || !(busbw >= 0))
-		return wrong(r, "a result without numbers in size, time, alg_bw and bus_bw");
+		return wrong(r, "a result without numbers in size, time, algorithm and bus bandwidth");
 	if (number_of(run, "nwrong") > 0)
 		return wrong(r, "this run got wrong results (nwrong): its times mean nothing");
 	if (bytes > 0 && fabs(algbw * time - 1e-3 * bytes) > 1e-2 * 1e-3 * bytes + 1e-6 * (time + algbw))
-		return wrong(r, "size over time is not the alg_bw of this result");
+		return wrong(r, "size over time is not the algorithm bandwidth of this result");
 	if (bytes > 0)
 		add_row(r, bytes, time, algbw, busbw, off);
 	return MQ_OK;
@@ -529,12 +528,44 @@ static enum mq_status take_devices(struct reader *r, const json_t *config)
 	return MQ_OK;
 }
 
+/* rccl-tests' -Z json: a list of results in place and out of it, each with the name of the collective and its ranks. */
+static enum mq_status take_list(struct reader *r, const json_t *root)
+{
+	const json_t *first = json_array_get(root, 0), *result;
+	const char *name = json_string_value(json_object_get(first, "name"));
+	double ranks = number_of(first, "ranks"), nodes = number_of(first, "nodes");
+	size_t i;
+
+	r->kind = name ? kind_in(name, strlen(name)) : r->named;
+	MQ_TRY(check_kind(r));
+	if (!(ranks >= 1 && ranks <= MOST_RANKS) || !(nodes >= 1 && nodes <= ranks))
+		return wrong(r, "\"ranks\" and \"nodes\" do not say how many there were");
+	r->ranks = (uint32_t)ranks;
+	r->n_hosts = (uint32_t)nodes;
+	json_array_foreach(root, i, result) {
+		const char *bad = json_string_value(json_object_get(result, "wrong"));
+
+		r->line = (uint32_t)i + 1;
+		if (!json_equal(json_object_get(first, "name"), json_object_get(result, "name")) ||
+		    number_of(result, "ranks") != ranks)
+			return wrong(r, "a result of another collective or of other ranks: a file for each");
+		if (number_of(result, "wrong") > 0 || (bad && strtod(bad, NULL) > 0))
+			return wrong(r, "this run got wrong results (wrong): its times mean nothing");
+		if (number_of(result, "inPlace") == 0)
+			MQ_TRY(take_result(r, result, result, "algBw", "busBw"));
+	}
+	return MQ_OK;
+}
+
 static enum mq_status take_json(struct reader *r, const json_t *root)
 {
 	const char *program = json_string_value(json_array_get(json_object_get(root, "args"), 0));
 	const json_t *result, *results = json_object_get(root, "results");
 	size_t i;
 
+	r->in_table = true;
+	if (json_is_array(root))
+		return take_list(r, root);
 	if (!json_is_array(results))
 		return mq_bad(r->err, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
 	if (program && strrchr(program, '/'))
@@ -543,10 +574,12 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 	r->kind = r->kind == UNKNOWN ? r->named : r->kind;
 	MQ_TRY(check_kind(r));
 	MQ_TRY(take_devices(r, json_object_get(root, "config")));
-	r->in_table = true;
 	json_array_foreach(results, i, result) {
+		const json_t *run = json_object_get(result, "out_of_place");
+
 		r->line = (uint32_t)i + 1;
-		MQ_TRY(take_result(r, result));
+		MQ_TRY(take_result(r, result, json_is_object(run) ? run : json_object_get(result, "in_place"), "alg_bw",
+				   "bus_bw"));
 	}
 	return MQ_OK;
 }
@@ -578,7 +611,9 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
 	base = base ? base : path;
 	r->named = r->kind = kind_in(base, strlen(base));
-	bool json = ungetc(fgetc(file), file) == '{';
+	char head[64] = "";
+	bool json = fread(head, 1, sizeof(head) - 1, file) && (*head == '{' || strstr(head, "\"numCycle\""));
+	rewind(file);
 	enum mq_status status = json ? mq_json_file_load(path, &root, err) : read_lines(r, file);
 	fclose(file);
 	MQ_TRY(status);
