@@ -34,7 +34,7 @@ struct anneal {
 	/* placements */
 	struct mq_place_model model;
 	struct mq_units units;
-	uint32_t n_devices, *type, *nth;
+	struct mq_placement devices; /* a stage each */
 	/* the best states */
 	uint32_t n_best, next, size;
 	double energy[KEEP];
@@ -81,23 +81,14 @@ static double place_energy(struct anneal *s, const uint32_t *device)
 {
 	const struct mq_place *p = &s->model.place;
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
-	bool *in = mq_arena_array(&s->scratch, p->n_nodes, bool);
-	double load = 0;
+	struct mq_placement placement = mq_placement_empty(p, &s->scratch);
 
-	for (uint32_t d = 0; d < s->n_devices; d++) {
-		bool any = false;
-
-		for (uint32_t v = 0; v < p->n_nodes; v++) {
-			in[v] = device[s->units.of_node[v]] == d;
-			any = any || in[v];
-		}
-		if (any)
-			load = fmax(load, mq_place_load(p, in, s->type[d], 1, &s->scratch));
-	}
+	mq_placement_fill(&s->units, p->n_nodes, device, &s->scratch, &placement);
+	mq_placement_loads(p, &placement, &s->scratch);
 	mq_arena_rewind(&s->scratch, mark);
-	if (isfinite(load) && s->scale <= 0)
-		s->scale = load;
-	return isfinite(load) ? load / s->scale : 10;
+	if (isfinite(placement.max_load) && s->scale <= 0)
+		s->scale = placement.max_load;
+	return isfinite(placement.max_load) ? placement.max_load / s->scale : 10;
 }
 
 static void remember(struct anneal *s, double energy, const uint32_t *value)
@@ -171,7 +162,7 @@ static void step(const gsl_rng *rng, void *walk, double size)
 	struct anneal *s = w->owner;
 
 	if (s->place)
-		w->value[gsl_rng_uniform_int(rng, s->size)] = (uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
+		w->value[gsl_rng_uniform_int(rng, s->size)] = (uint32_t)gsl_rng_uniform_int(rng, s->devices.n_stages);
 	else
 		w->value[0] = neighbour(s, rng, w->value[0]);
 }
@@ -204,8 +195,6 @@ static double rng_double(void *state)
 
 static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem, struct mq_err *err)
 {
-	uint32_t d = 0;
-
 	if (!s->place) {
 		MQ_TRY(shapes_init(&s->space, problem, err));
 		s->space.zero = true;
@@ -221,16 +210,7 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 	}
 	MQ_TRY(mq_place_from_problem(problem, 1, 1, problem->arena, &s->model, err));
 	MQ_TRY(mq_units_make(&s->model.place, MQ_UNITS_COLORS, problem->arena, &s->units, err));
-	for (uint32_t t = 0; t < s->model.place.n_types; t++)
-		s->n_devices += s->model.place.type[t].count;
-	s->type = mq_arena_array(problem->arena, s->n_devices, uint32_t);
-	s->nth = mq_arena_array(problem->arena, s->n_devices, uint32_t);
-	for (uint32_t t = 0; t < s->model.place.n_types; t++) {
-		for (uint32_t i = 0; i < s->model.place.type[t].count; i++, d++) {
-			s->type[d] = t;
-			s->nth[d] = i;
-		}
-	}
+	s->devices = mq_placement_empty(&s->model.place, problem->arena);
 	s->size = s->units.n;
 	return MQ_OK;
 }
@@ -285,9 +265,9 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 
 		for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
-			uint32_t d = value[s->units.of_node[op]];
+			const struct mq_place_stage *at = &s->devices.stage[value[s->units.of_node[op]]];
 
-			device_of[op] = s->model.rank[s->type[d]][s->nth[d]];
+			device_of[op] = s->model.rank[at->type][at->device];
 		}
 		mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 		plan->engine_unit = s->model.unit;

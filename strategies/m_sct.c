@@ -43,19 +43,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 static void add_start_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t w, uint32_t s0, uint32_t x0)
 {
-	for (uint32_t v = 0; v < t->n; v++) {
-		uint32_t row = mq_mip_row(lp, 'G', mq_tasks_mean_time(t, v));
-
-		mq_mip_add(lp, row, w, 1);
-		mq_mip_add(lp, row, s0 + v, -1);
-	}
+	for (uint32_t v = 0; v < t->n; v++)
+		MQ_MIP_ROW(lp, 'G', mq_tasks_mean_time(t, v), { w, 1 }, { s0 + v, -1 });
 	for (uint32_t e = 0; e < t->n_edges; e++) {
 		const struct mq_task_edge *edge = &t->edge[e];
-		uint32_t row = mq_mip_row(lp, 'G', mq_tasks_mean_time(t, edge->src));
 
-		mq_mip_add(lp, row, s0 + edge->dst, 1);
-		mq_mip_add(lp, row, s0 + edge->src, -1);
-		mq_mip_add(lp, row, x0 + e, -mq_tasks_mean_move(t, edge->bytes));
+		MQ_MIP_ROW(lp, 'G', mq_tasks_mean_time(t, edge->src), { s0 + edge->dst, 1 }, { s0 + edge->src, -1 },
+			   { x0 + e, -mq_tasks_mean_move(t, edge->bytes) });
 	}
 }
 

@@ -43,24 +43,20 @@ static uint32_t at(const struct ip *ip, uint32_t unit, uint32_t slot)
 
 static void make_slots(struct ip *ip)
 {
-	const struct mq_place *p = ip->place;
-	bool latency = ip->o->objective == MQ_PLACE_LATENCY;
-	uint32_t pieces = latency && ip->o->pieces ? ip->o->pieces : 1, device = 0, total = 0;
-	bool pool = false;
+	struct mq_placement device = mq_placement_empty(ip->place, ip->arena);
+	bool latency = ip->o->objective == MQ_PLACE_LATENCY, pool = false;
+	uint32_t pieces = latency && ip->o->pieces ? ip->o->pieces : 1;
 
-	for (uint32_t t = 0; t < p->n_types; t++)
-		total += p->type[t].count * pieces;
-	ip->slot = mq_arena_array(ip->arena, total + 1, struct slot);
-	for (uint32_t t = 0; t < p->n_types; t++) {
-		for (uint32_t d = 0; d < p->type[t].count; d++, device++) {
-			bool own = p->type[t].own_memory;
+	ip->slot = mq_arena_array(ip->arena, device.n_stages * pieces, struct slot);
+	for (uint32_t d = 0; d < device.n_stages; d++) {
+		const struct mq_place_stage *s = &device.stage[d];
+		bool own = ip->place->type[s->type].own_memory;
 
-			if (latency && !own && pool)
-				continue;
-			pool = pool || (latency && !own);
-			for (uint32_t i = 0; i < (own ? pieces : 1); i++)
-				ip->slot[ip->n_slots++] = (struct slot){ t, device, d, own };
-		}
+		if (latency && !own && pool)
+			continue;
+		pool = pool || (latency && !own);
+		for (uint32_t i = 0; i < (own ? pieces : 1); i++)
+			ip->slot[ip->n_slots++] = (struct slot){ s->type, d, s->device, own };
 	}
 }
 
@@ -110,20 +106,14 @@ static void add_contiguity(struct ip *ip, uint32_t slot)
 
 	for (uint32_t v = 0; v < ip->n_items; v++) {
 		z[v] = mq_mip_column(&ip->mip, 0, 0, 1, false);
-		uint32_t row = mq_mip_row(&ip->mip, 'G', 0);
-
-		mq_mip_add(&ip->mip, row, z[v], 1);
-		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[v], slot), -1);
+		MQ_MIP_ROW(&ip->mip, 'G', 0, { z[v], 1 }, { at(ip, ip->unit_of[v], slot), -1 });
 	}
 	for (uint32_t i = 0; i < ip->n_arcs; i++) {
-		uint32_t u = ip->arc[i].src, v = ip->arc[i].dst, row = mq_mip_row(&ip->mip, 'G', 0);
+		uint32_t u = ip->arc[i].src, v = ip->arc[i].dst;
 
-		mq_mip_add(&ip->mip, row, z[u], 1);
-		mq_mip_add(&ip->mip, row, z[v], -1);
-		row = mq_mip_row(&ip->mip, 'L', 1);
-		mq_mip_add(&ip->mip, row, z[v], 1);
-		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[v], slot), -1);
-		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[u], slot), 1);
+		MQ_MIP_ROW(&ip->mip, 'G', 0, { z[u], 1 }, { z[v], -1 });
+		MQ_MIP_ROW(&ip->mip, 'L', 1, { z[v], 1 }, { at(ip, ip->unit_of[v], slot), -1 },
+			   { at(ip, ip->unit_of[u], slot), 1 });
 	}
 }
 
@@ -157,11 +147,7 @@ static void choose_items(struct ip *ip, bool nodes)
 /* y >= x_a - x_b */
 static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32_t slot)
 {
-	uint32_t row = mq_mip_row(&ip->mip, 'G', 0);
-
-	mq_mip_add(&ip->mip, row, y, 1);
-	mq_mip_add(&ip->mip, row, at(ip, a, slot), -1);
-	mq_mip_add(&ip->mip, row, at(ip, b, slot), 1);
+	MQ_MIP_ROW(&ip->mip, 'G', 0, { y, 1 }, { at(ip, a, slot), -1 }, { at(ip, b, slot), 1 });
 }
 
 /* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in the
@@ -200,13 +186,9 @@ static void formulate_max_load(struct ip *ip)
 	ip->goal = mq_mip_column(&ip->mip, 1, 0, INFINITY, false);
 	ip->goal_back = phases ? mq_mip_column(&ip->mip, 1, 0, INFINITY, false) : ip->goal;
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
-		uint32_t row = mq_mip_row(&ip->mip, 'L', 0);
-		uint32_t back = phases ? mq_mip_row(&ip->mip, 'L', 0) : row;
+		uint32_t row = MQ_MIP_ROW(&ip->mip, 'L', 0, { ip->goal, -1 });
 
-		mq_mip_add(&ip->mip, row, ip->goal, -1);
-		if (phases)
-			mq_mip_add(&ip->mip, back, ip->goal_back, -1);
-		add_load(ip, i, row, back);
+		add_load(ip, i, row, phases ? MQ_MIP_ROW(&ip->mip, 'L', 0, { ip->goal_back, -1 }) : row);
 		if (ip->o->contiguous)
 			add_contiguity(ip, i);
 	}
@@ -214,24 +196,21 @@ static void formulate_max_load(struct ip *ip)
 
 /* ---- latency ------------------------------------------------------------------------------------ */
 
-/* later >= earlier + work - limit * (1 - switch): written as a row. */
+/* later >= earlier - limit * (1 - switch), or without a switch (MQ_NONE) later >= earlier. */
 static void add_after(struct ip *ip, uint32_t later, uint32_t earlier, uint32_t on)
 {
-	uint32_t row = mq_mip_row(&ip->mip, 'G', on == MQ_NONE ? 0 : -ip->limit);
-
-	mq_mip_add(&ip->mip, row, later, 1);
-	mq_mip_add(&ip->mip, row, earlier, -1);
-	if (on != MQ_NONE)
-		mq_mip_add(&ip->mip, row, on, -ip->limit);
+	if (on == MQ_NONE)
+		MQ_MIP_ROW(&ip->mip, 'G', 0, { later, 1 }, { earlier, -1 });
+	else
+		MQ_MIP_ROW(&ip->mip, 'G', -ip->limit, { later, 1 }, { earlier, -1 }, { on, -ip->limit });
 }
 
 static void add_slot_times(struct ip *ip, uint32_t slot)
 {
 	const struct mq_place *p = ip->place;
-	uint32_t row = mq_mip_row(&ip->mip, 'L', 0); /* start + load - finish <= 0 */
+	/* start + load - finish <= 0 */
+	uint32_t row = MQ_MIP_ROW(&ip->mip, 'L', 0, { ip->start[slot], 1 }, { ip->finish[slot], -1 });
 
-	mq_mip_add(&ip->mip, row, ip->start[slot], 1);
-	mq_mip_add(&ip->mip, row, ip->finish[slot], -1);
 	add_load(ip, slot, row, row);
 	/* What a predecessor makes must be there, whether moving it costs something or not. */
 	for (uint32_t e = 0; e < p->n_edges; e++) {
@@ -321,19 +300,18 @@ static double value_of(const struct ip *ip, const struct mq_placement *placement
 
 static void decode(struct ip *ip, const double *value, struct mq_placement *out)
 {
-	const struct mq_place *p = ip->place;
+	uint32_t *slot_of = mq_arena_none(ip->arena, ip->u.n);
 
-	*out = (struct mq_placement){ .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage) };
+	*out = (struct mq_placement){ .n_stages = ip->n_slots,
+				      .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage) };
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
-		struct mq_place_stage stage = { .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth };
-		stage.node = mq_arena_array(ip->arena, p->n_nodes, uint32_t);
-		for (uint32_t v = 0; v < p->n_nodes; v++)
-			if (value[at(ip, ip->u.of_node[v], i)] > 0.5)
-				stage.node[stage.n_nodes++] = v;
-		if (stage.n_nodes)
-			out->stage[out->n_stages++] = stage;
+		out->stage[i] = (struct mq_place_stage){ ip->slot[i].type, 1, ip->slot[i].nth, 0, 0, NULL };
+		for (uint32_t v = 0; v < ip->u.n; v++)
+			if (value[at(ip, v, i)] > 0.5)
+				slot_of[v] = i;
 	}
-	mq_placement_loads(p, out, ip->arena);
+	mq_placement_fill(&ip->u, ip->place->n_nodes, slot_of, ip->arena, out);
+	mq_placement_loads(ip->place, out, ip->arena);
 }
 
 /* The start placement as values of x; NULL where it does not fit the slots. */

@@ -136,10 +136,11 @@ double mq_place_latency(const struct mq_place *p, const struct mq_placement *pla
 bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
-	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t);
-	uint32_t *waits = mq_arena_array(scratch, n, uint32_t), placed = 0;
-	bool *before = mq_arena_array(scratch, (size_t)n * n, bool), fits = true;
+	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t), n_arcs = 0;
+	uint32_t *order = mq_arena_array(scratch, n, uint32_t), *first, *next;
+	struct mq_place_edge *arc = mq_arena_array(scratch, p->n_edges, struct mq_place_edge);
 	struct mq_place_stage *sorted = mq_arena_array(scratch, n, struct mq_place_stage);
+	bool fits = true;
 
 	for (uint32_t s = 0; s < n; s++) {
 		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
@@ -152,28 +153,16 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
 		/* The backward pass walks the stages back; what joins the passes goes either way. */
 		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
-		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
 
-		if (back_u == back_v && a != b)
-			before[(size_t)a * n + b] = true;
+		if (back_u == back_v && set[u] != set[v])
+			arc[n_arcs++] = (struct mq_place_edge){ set[back_u ? v : u], set[back_u ? u : v] };
 	}
-	for (uint32_t a = 0; a < n; a++)
-		for (uint32_t b = 0; b < n; b++)
-			waits[b] += before[(size_t)a * n + b];
-	while (fits && placed < n) {
-		uint32_t s = 0;
-
-		while (s < n && waits[s])
-			s++;
-		if (s == n)
-			break;
-		sorted[placed++] = placement->stage[s];
-		waits[s] = MQ_NONE; /* done */
-		for (uint32_t b = 0; b < n; b++)
-			waits[b] -= before[(size_t)s * n + b] && waits[b] != MQ_NONE;
-	}
-	if (placed == n)
+	mq_csr_make(scratch, n, n_arcs, &arc->src, &arc->dst, sizeof(*arc), &first, &next);
+	fits = fits && mq_csr_sort(scratch, n, first, next, NULL, false, order) == n;
+	for (uint32_t i = 0; fits && i < n; i++)
+		sorted[i] = placement->stage[order[i]];
+	if (fits)
 		memcpy(placement->stage, sorted, n * sizeof(*sorted));
 	mq_arena_rewind(scratch, mark);
-	return placed == n;
+	return fits;
 }

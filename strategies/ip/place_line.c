@@ -15,32 +15,31 @@ struct line {
 	const struct mq_place *p;
 	struct mq_units u;
 	struct mq_arena *arena;
-	uint32_t n_devices, *type, *nth; /* accelerators in turn */
-	uint32_t cpu;                    /* type of the pool, or MQ_NONE */
-	double room;                     /* of the largest accelerator */
-	uint32_t *order, *at;            /* [units] and its inverse */
-	double *rank;                    /* [units] the lowest that is ready comes next */
-	struct cell *cell;               /* [(units + 1) * (devices + 1)] */
-	uint32_t *stamp, *left;          /* [signals] */
-	double *in_s;                    /* [units] transfers of the set that ends there */
+	uint32_t n_devices;
+	struct mq_place_stage *device; /* accelerators in turn, without nodes */
+	uint32_t cpu;                  /* type of the pool, or MQ_NONE */
+	double room;                   /* of the largest accelerator */
+	uint32_t *order, *at;          /* [units] and its inverse */
+	double *rank;                  /* [units] the lowest that is ready comes next */
+	struct cell *cell;             /* [(units + 1) * (devices + 1)] */
+	uint32_t *stamp, *left;        /* [signals] */
+	double *in_s;                  /* [units] transfers of the set that ends there */
 };
 
 static void list_devices(struct line *l)
 {
-	uint32_t total = 0;
+	struct mq_placement all = mq_placement_empty(l->p, l->arena);
 
-	for (uint32_t t = 0; t < l->p->n_types; t++)
-		total += l->p->type[t].count;
-	l->type = mq_arena_array(l->arena, total, uint32_t);
-	l->nth = mq_arena_array(l->arena, total, uint32_t);
+	l->device = all.stage;
 	l->cpu = MQ_NONE;
-	for (uint32_t t = 0; t < l->p->n_types; t++) {
-		if (!l->p->type[t].own_memory && l->p->type[t].count && l->cpu == MQ_NONE)
-			l->cpu = t;
-		for (uint32_t d = 0; l->p->type[t].own_memory && d < l->p->type[t].count; d++) {
-			l->type[l->n_devices] = t;
-			l->nth[l->n_devices++] = d;
-			l->room = fmax(l->room, l->p->type[t].memory);
+	for (uint32_t d = 0; d < all.n_stages; d++) {
+		const struct mq_place_type *type = &l->p->type[all.stage[d].type];
+
+		if (type->own_memory) {
+			l->device[l->n_devices++] = all.stage[d];
+			l->room = fmax(l->room, type->memory);
+		} else if (l->cpu == MQ_NONE) {
+			l->cpu = all.stage[d].type;
 		}
 	}
 }
@@ -126,9 +125,9 @@ static void cut_line(struct line *l)
 			for (uint32_t j = i; j < i + fit; j++) {
 				uint32_t v = l->order[j];
 
-				work += u->time[v * u->n_types + l->type[a]];
+				work += u->time[v * u->n_types + l->device[a].type];
 				size += u->size[v];
-				if (size > l->p->type[l->type[a]].memory || isinf(work))
+				if (size > l->p->type[l->device[a].type].memory || isinf(work))
 					break;
 				improve(&l->cell[(size_t)(j + 1) * wide + a + 1],
 					(struct cell){ here[a].latency + work + l->in_s[j], i, false, false });
@@ -157,22 +156,14 @@ static void read_line(const struct line *l, struct mq_arena *out, struct mq_plac
 
 		if (s == placement->n_stages)
 			placement->stage[placement->n_stages++] =
-				(struct mq_place_stage){ .type = c->pool ? l->cpu : l->type[a - 1],
-							 .replicas = 1,
-							 .device = c->pool ? 0 : l->nth[a - 1] };
+				c->pool ? (struct mq_place_stage){ .type = l->cpu, .replicas = 1 } : l->device[a - 1];
 		pool = c->pool ? s : pool;
 		for (uint32_t i = c->from; i < j; i++)
 			stage_of[l->order[i]] = s;
 		a -= !c->pool;
 		j = c->from;
 	}
-	for (uint32_t s = 0; s < placement->n_stages; s++)
-		placement->stage[s].node = mq_arena_array(out, l->p->n_nodes, uint32_t);
-	for (uint32_t v = 0; v < l->p->n_nodes; v++) {
-		struct mq_place_stage *stage = &placement->stage[stage_of[u->of_node[v]]];
-
-		stage->node[stage->n_nodes++] = v;
-	}
+	mq_placement_fill(u, l->p->n_nodes, stage_of, out, placement);
 }
 
 static double try_line(struct line *l, struct mq_arena *out, struct mq_placement *placement)

@@ -39,6 +39,15 @@ void mq_mip_add(struct mq_mip *m, uint32_t row, uint32_t column, double value)
 		MQ_PUSH(m->arena, m->entry, m->n_entries, m->entry_room, entry);
 }
 
+uint32_t mq_mip_row_of(struct mq_mip *m, char sense, double rhs, size_t n, const struct mq_mip_term *term)
+{
+	uint32_t row = mq_mip_row(m, sense, rhs);
+
+	for (size_t i = 0; i < n; i++)
+		mq_mip_add(m, row, term[i].column, term[i].value);
+	return row;
+}
+
 /* ---- files -------------------------------------------------------------------------------------- */
 
 enum file { PROBLEM, START, SOLUTION, LOG, N_FILES };

@@ -37,6 +37,16 @@ struct mq_mip {
 
 uint32_t mq_mip_column(struct mq_mip *mip, double cost, double lower, double upper, bool integer);
 uint32_t mq_mip_row(struct mq_mip *mip, char sense, double rhs);
+struct mq_mip_term {
+	uint32_t column;
+	double value;
+};
+
+/* A row of its terms: MQ_MIP_ROW(mip, 'G', 0, { y, 1 }, { x, -1 }) says y - x >= 0. */
+uint32_t mq_mip_row_of(struct mq_mip *mip, char sense, double rhs, size_t n, const struct mq_mip_term *term);
+#define MQ_MIP_ROW(mip, sense, rhs, ...)                                                                           \
+	mq_mip_row_of(mip, sense, rhs, sizeof((struct mq_mip_term[]){ __VA_ARGS__ }) / sizeof(struct mq_mip_term), \
+		      (struct mq_mip_term[]){ __VA_ARGS__ })
 /* Adds to the coefficient of a column in a row. */
 void mq_mip_add(struct mq_mip *mip, uint32_t row, uint32_t column, double value);
 

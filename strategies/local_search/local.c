@@ -4,7 +4,7 @@
 #include <math.h>
 
 struct device {
-	uint32_t type, nth;
+	uint32_t type;
 	double time, comm, size;
 };
 
@@ -146,37 +146,19 @@ static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_
 	return MQ_OK;
 }
 
-static void report(struct run *r, struct mq_placement *out)
-{
-	out->stage = mq_arena_array(r->arena, r->n_devices, struct mq_place_stage);
-	for (uint32_t d = 0; d < r->n_devices; d++) {
-		struct mq_place_stage stage = { .type = r->device[d].type, .replicas = 1, .device = r->device[d].nth };
-
-		stage.node = mq_arena_array(r->arena, r->p->n_nodes, uint32_t);
-		for (uint32_t v = 0; v < r->p->n_nodes; v++)
-			if (r->at[r->u.of_node[v]] == d)
-				stage.node[stage.n_nodes++] = v;
-		if (stage.n_nodes)
-			out->stage[out->n_stages++] = stage;
-	}
-	mq_placement_loads(r->p, out, r->arena);
-}
-
 enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, struct mq_arena *arena,
 			       struct mq_local_result *result, struct mq_err *err)
 {
 	struct run r = { .p = p, .arena = arena };
 
-	*result = (struct mq_local_result){ .placement = { .max_load = 0 } };
+	*result = (struct mq_local_result){ .placement = mq_placement_empty(p, arena) };
 	MQ_TRY(mq_units_make(p, MQ_UNITS_COLORS, arena, &r.u, err));
-	for (uint32_t t = 0; t < p->n_types; t++)
-		r.n_devices += p->type[t].count;
+	r.n_devices = result->placement.n_stages;
 	r.device = mq_arena_array(arena, r.n_devices, struct device);
 	r.at = mq_arena_array(arena, r.u.n, uint32_t);
 	r.n_got = mq_arena_array(arena, (size_t)r.u.n_signals * r.n_devices, uint32_t);
-	for (uint32_t t = 0, d = 0; t < p->n_types; t++)
-		for (uint32_t i = 0; i < p->type[t].count; i++)
-			r.device[d++] = (struct device){ .type = t, .nth = i };
+	for (uint32_t d = 0; d < r.n_devices; d++)
+		r.device[d].type = result->placement.stage[d].type;
 	MQ_TRY(random_start(&r, rng, err));
 	for (;;) {
 		double top[3], best;
@@ -200,6 +182,7 @@ enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, str
 		apply(&r, unit, device);
 		result->moves++;
 	}
-	report(&r, &result->placement);
+	mq_placement_fill(&r.u, p->n_nodes, r.at, arena, &result->placement);
+	mq_placement_loads(p, &result->placement, arena);
 	return MQ_OK;
 }

@@ -237,30 +237,15 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 	return true;
 }
 
-static void add_stage(struct run *r, uint32_t top, struct mq_placement *out)
+static void add_stage(struct run *r, uint32_t top, uint32_t *set, struct mq_placement *out)
 {
-	struct mq_place_stage *stage = &out->stage[out->n_stages++];
-	bool *in = mq_arena_array(r->arena, r->place->n_nodes, bool);
-	uint32_t n_units = r->u->n;
 	/* What `top` has and the found sub-ideal lacks; in a chain, the links between them. */
-	bool *unit = mq_arena_array(r->arena, n_units, bool);
-
-	if (r->ideals.bits) {
-		for (uint32_t v = 0; v < n_units; v++)
-			unit[v] = mq_ideals_has(&r->ideals, top, v) && !mq_ideals_has(&r->ideals, r->found_ideal, v);
-	} else {
-		for (uint32_t i = r->found_ideal; i < top; i++)
-			unit[r->u->line[i]] = true;
-	}
-	stage->node = mq_arena_array(r->arena, r->place->n_nodes, uint32_t);
-	for (uint32_t v = 0; v < r->place->n_nodes; v++) {
-		in[v] = unit[r->u->of_node[v]];
-		if (in[v])
-			stage->node[stage->n_nodes++] = v;
-	}
-	stage->type = r->found_type;
-	stage->replicas = r->found_replicas;
-	stage->load = mq_place_load(r->place, in, stage->type, stage->replicas, r->arena);
+	for (uint32_t v = 0; r->ideals.bits && v < r->u->n; v++)
+		if (mq_ideals_has(&r->ideals, top, v) && !mq_ideals_has(&r->ideals, r->found_ideal, v))
+			set[v] = out->n_stages;
+	for (uint32_t i = r->found_ideal; !r->ideals.bits && i < top; i++)
+		set[r->u->line[i]] = out->n_stages;
+	out->stage[out->n_stages++] = (struct mq_place_stage){ .type = r->found_type, .replicas = r->found_replicas };
 }
 
 /* Walks the values back; stages come out last first. */
@@ -272,7 +257,8 @@ static void backtrack(struct run *r, struct mq_placement *out)
 	if (isinf(out->max_load))
 		return;
 	out->stage = mq_arena_array(r->arena, r->u->n, struct mq_place_stage);
-	out->max_load = 0;
+	uint32_t *set = mq_arena_array(r->arena, r->u->n, uint32_t); /* of a unit */
+
 	r->find = true;
 	while (top) {
 		const double *dp = r->dp + (size_t)top * r->n_states;
@@ -289,13 +275,16 @@ static void backtrack(struct run *r, struct mq_placement *out)
 		r->found_ideal = MQ_NONE;
 		descend(r, top);
 		mq_assert(r->found_ideal != MQ_NONE);
-		add_stage(r, top, out);
-		out->max_load = fmax(out->max_load, out->stage[out->n_stages - 1].load);
+		add_stage(r, top, set, out);
 		s -= r->found_replicas * r->stride[r->found_type];
 		top = r->found_ideal;
 	}
 	r->find = false;
 	MQ_REVERSE(out->stage, out->n_stages)
+	for (uint32_t v = 0; v < r->u->n; v++)
+		set[v] = out->n_stages - 1 - set[v];
+	mq_placement_fill(r->u, r->place->n_nodes, set, r->arena, out);
+	mq_placement_loads(r->place, out, r->arena);
 	uint32_t *used = mq_arena_array(r->arena, r->n_types, uint32_t);
 
 	for (uint32_t i = 0; i < out->n_stages; i++) {

@@ -5,41 +5,32 @@
 
 #include "lib/plans.h"
 
-/* ---- device types ------------------------------------------------------------------------------- */
-
-struct types {
-	uint32_t n;
-	const char **name;
-	struct mq_place_type *type;
-	uint32_t **rank;
-};
-
 /* One type per device type of the cluster, in order of first rank. */
 static void collect_types(const struct mq_problem *problem, const struct mq_devices *devices, struct mq_arena *arena,
-			  struct types *out)
+			  struct mq_place_model *out)
 {
-	*out = (struct types){ 0, mq_arena_array(arena, devices->n, const char *),
-			       mq_arena_array(arena, devices->n, struct mq_place_type),
-			       mq_arena_array(arena, devices->n, uint32_t *) };
+	struct mq_place_type *type = mq_arena_array(arena, devices->n, struct mq_place_type);
+
+	out->type_name = mq_arena_array(arena, devices->n, const char *);
+	out->rank = mq_arena_array(arena, devices->n, uint32_t *);
+	out->place.type = type;
 	for (uint32_t i = 0; i < devices->n; i++) {
 		const struct mq_device *device = &problem->q->cluster->device[devices->rank[i]];
 		uint32_t t = 0;
 
-		while (t < out->n && strcmp(out->name[t], device->type))
+		while (t < out->place.n_types && strcmp(out->type_name[t], device->type))
 			t++;
-		if (t == out->n) {
-			out->name[t] = device->type;
-			out->type[t].own_memory = true;
+		if (t == out->place.n_types) {
+			out->type_name[t] = device->type;
+			type[t].own_memory = true;
 			/* A twentieth stays free for communication buffers. */
-			out->type[t].memory = fmax(0, 0.95 * mq_room_B(problem, devices->rank[i]));
+			type[t].memory = fmax(0, 0.95 * mq_room_B(problem, devices->rank[i]));
 			out->rank[t] = mq_arena_array(arena, devices->n, uint32_t);
-			out->n++;
+			out->place.n_types++;
 		}
-		out->rank[t][out->type[t].count++] = devices->rank[i];
+		out->rank[t][type[t].count++] = devices->rank[i];
 	}
 }
-
-/* ---- a graph with its own devices --------------------------------------------------------------- */
 
 static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 {
@@ -77,10 +68,19 @@ static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 	return color;
 }
 
-static void fill_graph(const struct mq_model *model, struct mq_arena *arena, struct mq_place *place)
+/* Tables of a placement problem's ops (place.h) while they are filled. */
+struct values {
+	double *time, *size, *out_cost, *sync;
+};
+
+/* The graph of a model, and tables of its ops for the types of the problem, all 0. */
+static struct values make_graph(const struct mq_model *model, struct mq_arena *arena, struct mq_place *place)
 {
 	struct mq_place_edge *edge = mq_arena_array(arena, model->n_edges, struct mq_place_edge);
 	bool *backward = mq_arena_array(arena, model->n_ops, bool);
+	struct values v = { mq_arena_array(arena, model->n_ops * place->n_types, double),
+			    mq_arena_array(arena, model->n_ops, double), mq_arena_array(arena, model->n_ops, double),
+			    mq_arena_array(arena, model->n_ops, double) };
 
 	for (uint32_t e = 0; e < model->n_edges; e++)
 		edge[e] = (struct mq_place_edge){ model->edge[e].src, model->edge[e].dst };
@@ -91,22 +91,27 @@ static void fill_graph(const struct mq_model *model, struct mq_arena *arena, str
 	place->edge = edge;
 	place->backward = backward;
 	place->color = colors_of(model, arena);
+	place->time = v.time;
+	place->size = v.size;
+	place->out_cost = v.out_cost;
+	place->sync = v.sync;
+	return v;
 }
 
-static enum mq_status from_own_devices(const struct mq_problem *problem, struct mq_arena *arena,
-				       struct mq_place_model *out, struct mq_err *err)
+/* A graph with its own devices. */
+static void from_own_devices(const struct mq_problem *problem, struct mq_arena *arena, struct mq_place_model *out)
 {
 	const struct mq_model *model = problem->q->model;
 	const struct mq_profile *profile = &model->profile;
-	uint32_t n = model->n_ops, n_types = profile->n_types;
+	uint32_t n_types = profile->n_types;
 	struct mq_place_type *type = mq_arena_array(arena, n_types, struct mq_place_type);
-	double *time = mq_arena_array(arena, n * n_types, double);
-	double *size = mq_arena_array(arena, n, double), *out_cost = mq_arena_array(arena, n, double);
 
 	out->own_units = true;
 	out->unit = "per sample, unit of the file";
 	out->type_name = profile->type;
 	out->rank = mq_arena_array(arena, n_types, uint32_t *);
+	out->place.n_types = n_types;
+	out->place.type = type;
 	for (uint32_t t = 0; t < n_types; t++) {
 		bool cpu = !strcmp(profile->type[t], "cpu");
 
@@ -117,26 +122,16 @@ static enum mq_status from_own_devices(const struct mq_problem *problem, struct 
 			if (!strcmp(problem->q->cluster->device[d].type, profile->type[t]))
 				out->rank[t][type[t].count++] = d;
 	}
-	for (uint32_t op = 0; op < n; op++) {
-		for (uint32_t t = 0; t < n_types; t++) {
-			double forward = profile->forward_s[op * n_types + t];
-			double back = profile->backward_s ? profile->backward_s[op * n_types + t] : 0;
+	struct values v = make_graph(model, arena, &out->place);
 
-			time[op * n_types + t] = (forward + back) / model->devices.time_unit_s;
-		}
-		size[op] = profile->memory_B ? profile->memory_B[op] : 0;
-		out_cost[op] = model->op[op].output;
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		for (uint32_t i = op * n_types; i < (op + 1) * n_types; i++)
+			v.time[i] = (profile->forward_s[i] + (profile->backward_s ? profile->backward_s[i] : 0)) /
+				    model->devices.time_unit_s;
+		v.size[op] = profile->memory_B ? profile->memory_B[op] : 0;
+		v.out_cost[op] = model->op[op].output;
 	}
-	out->place.n_types = n_types;
-	out->place.type = type;
-	out->place.time = time;
-	out->place.size = size;
-	out->place.out_cost = out_cost;
-	fill_graph(model, arena, &out->place);
-	return MQ_OK;
 }
-
-/* ---- any other model ---------------------------------------------------------------------------- */
 
 /* Seconds to move `bytes` between the two neighbouring devices that are slowest at it. */
 static bool slowest_transfer(const struct mq_problem *problem, const struct mq_devices *devices, double bytes,
@@ -166,80 +161,56 @@ struct measure {
 	double latency_s, per_byte_s;
 };
 
-static void measure_op(const struct measure *m, const struct types *types, uint32_t op, struct mq_place *place,
-		       double *time, double *size, double *out_cost, double *sync)
+static void measure_op(const struct measure *m, const struct mq_place_model *model, uint32_t op, struct values *v)
 {
 	const struct mq_problem *problem = m->problem;
 	const struct mq_costs *costs = problem->costs;
-	uint32_t split[MQ_N_DIMS] = MQ_UNSPLIT;
+	uint32_t split[MQ_N_DIMS] = MQ_UNSPLIT, n_types = model->place.n_types;
 	struct mq_op_memory memory;
 	double width = mq_dtype_size(problem->q->train->dtype);
-	bool train = !problem->q->train->infer, explicit = place->backward[op];
+	bool train = !problem->q->train->infer, explicit = model->place.backward[op];
 
-	for (uint32_t t = 0; t < types->n; t++) {
+	for (uint32_t t = 0; t < n_types; t++) {
 		enum mq_phase phase = explicit ? MQ_BACKWARD : MQ_FORWARD;
-		double s = costs->op_time(costs->context, op, phase, types->rank[t][0], split, m->samples);
+		double s = costs->op_time(costs->context, op, phase, model->rank[t][0], split, m->samples);
 
 		if (train && !explicit && problem->q->model->op[op].mate == MQ_NONE)
-			s += costs->op_time(costs->context, op, MQ_BACKWARD, types->rank[t][0], split, m->samples);
-		time[op * types->n + t] = s;
+			s += costs->op_time(costs->context, op, MQ_BACKWARD, model->rank[t][0], split, m->samples);
+		v->time[op * n_types + t] = s;
 	}
 	costs->op_memory(costs->context, op, split, m->samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &memory);
-	size[op] = mq_op_static_B(&memory) + memory.kept_B * m->in_flight;
-	out_cost[op] = problem->q->model->op[op].output > 0 ?
-			       (m->latency_s + problem->q->model->op[op].output * m->samples * width * m->per_byte_s) *
-				       (train ? 2 : 1) :
-			       0;
-	sync[op] = train ? problem->q->model->op[op].param * width * m->per_byte_s / m->micro_batches : 0;
-}
-
-static enum mq_status from_costs(const struct mq_problem *problem, const struct measure *base, struct mq_arena *arena,
-				 struct mq_place_model *out, struct mq_err *err)
-{
-	struct mq_devices devices = mq_devices_usable(problem, arena);
-	struct measure m = *base;
-	struct types types;
-	uint32_t n = problem->q->model->n_ops;
-	double none_s, much_s;
-
-	collect_types(problem, &devices, arena, &types);
-	if (!slowest_transfer(problem, &devices, 0, &none_s) || !slowest_transfer(problem, &devices, 1e6, &much_s))
-		return mq_bad(err, "no route joins neighbouring devices of '%s': every device must reach the next",
-			      problem->q->cluster->name);
-	m.latency_s = none_s;
-	m.per_byte_s = (much_s - none_s) / 1e6;
-	double *time = mq_arena_array(arena, n * types.n, double);
-	double *size = mq_arena_array(arena, n, double), *out_cost = mq_arena_array(arena, n, double);
-	double *sync = mq_arena_array(arena, n, double);
-
-	out->unit = "s per micro-batch";
-	out->type_name = types.name;
-	out->rank = types.rank;
-	fill_graph(problem->q->model, arena, &out->place);
-	for (uint32_t op = 0; op < n; op++)
-		measure_op(&m, &types, op, &out->place, time, size, out_cost, sync);
-	out->place.n_types = types.n;
-	out->place.type = types.type;
-	out->place.time = time;
-	out->place.size = size;
-	out->place.out_cost = out_cost;
-	out->place.sync = sync;
-	return MQ_OK;
+	v->size[op] = mq_op_static_B(&memory) + memory.kept_B * m->in_flight;
+	v->out_cost[op] =
+		problem->q->model->op[op].output > 0 ?
+			(m->latency_s + problem->q->model->op[op].output * m->samples * width * m->per_byte_s) *
+				(train ? 2 : 1) :
+			0;
+	v->sync[op] = train ? problem->q->model->op[op].param * width * m->per_byte_s / m->micro_batches : 0;
 }
 
 enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t micro_batches, uint32_t in_flight,
 				     struct mq_arena *arena, struct mq_place_model *out, struct mq_err *err)
 {
-	const struct mq_model_devices *own = &problem->q->model->devices;
-	struct measure m = { .problem = problem,
-			     .in_flight = in_flight,
-			     .micro_batches = micro_batches,
-			     .samples = problem->q->train->batch / micro_batches };
+	const struct mq_model *model = problem->q->model;
+	struct mq_devices devices = mq_devices_usable(problem, arena);
+	struct measure m = { problem, problem->q->train->batch / micro_batches, in_flight, micro_batches, 0, 0 };
+	double much_s;
 
-	*out = (struct mq_place_model){ .micro_batches = micro_batches };
-	if (own->time_unit_s > 0 && own->bw_Bps == 0)
-		return from_own_devices(problem, arena, out, err);
-	return from_costs(problem, &m, arena, out, err);
+	*out = (struct mq_place_model){ .micro_batches = micro_batches, .unit = "s per micro-batch" };
+	if (model->devices.time_unit_s > 0 && model->devices.bw_Bps == 0) {
+		from_own_devices(problem, arena, out);
+		return MQ_OK;
+	}
+	collect_types(problem, &devices, arena, out);
+	if (!slowest_transfer(problem, &devices, 0, &m.latency_s) || !slowest_transfer(problem, &devices, 1e6, &much_s))
+		return mq_bad(err, "no route joins neighbouring devices of '%s': every device must reach the next",
+			      problem->q->cluster->name);
+	m.per_byte_s = (much_s - m.latency_s) / 1e6;
+	struct values v = make_graph(model, arena, &out->place);
+
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		measure_op(&m, out, op, &v);
+	return MQ_OK;
 }
 
 /* ---- plans -------------------------------------------------------------------------------------- */

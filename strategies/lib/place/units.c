@@ -53,38 +53,72 @@ double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, ui
 	return load_of_phases(p, in, type, replicas, FORWARD | BACKWARD, scratch);
 }
 
+static double stage_load(const struct mq_place *p, const struct mq_place_stage *stage, uint32_t phases,
+			 struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	bool *in = mq_arena_array(scratch, p->n_nodes, bool);
+
+	for (uint32_t i = 0; i < stage->n_nodes; i++)
+		in[stage->node[i]] = true;
+	double load = load_of_phases(p, in, stage->type, stage->replicas, phases, scratch);
+
+	mq_arena_rewind(scratch, mark);
+	return load;
+}
+
 double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
 {
 	double forward = 0, backward = 0;
 
 	for (uint32_t s = 0; s < placement->n_stages; s++) {
-		const struct mq_place_stage *stage = &placement->stage[s];
-		struct mq_arena_mark mark = mq_arena_mark(scratch);
-		bool *in = mq_arena_array(scratch, p->n_nodes, bool);
-
-		for (uint32_t i = 0; i < stage->n_nodes; i++)
-			in[stage->node[i]] = true;
-		forward = fmax(forward, load_of_phases(p, in, stage->type, 1, FORWARD, scratch));
-		backward = fmax(backward, load_of_phases(p, in, stage->type, 1, BACKWARD, scratch));
-		mq_arena_rewind(scratch, mark);
+		forward = fmax(forward, stage_load(p, &placement->stage[s], FORWARD, scratch));
+		backward = fmax(backward, stage_load(p, &placement->stage[s], BACKWARD, scratch));
 	}
 	return forward + backward;
 }
 
+struct mq_placement mq_placement_empty(const struct mq_place *p, struct mq_arena *arena)
+{
+	struct mq_placement out = { 0 };
+
+	for (uint32_t t = 0; t < p->n_types; t++)
+		out.n_stages += p->type[t].count;
+	out.stage = mq_arena_array(arena, out.n_stages, struct mq_place_stage);
+	for (uint32_t t = 0, d = 0; t < p->n_types; t++)
+		for (uint32_t i = 0; i < p->type[t].count; i++)
+			out.stage[d++] = (struct mq_place_stage){ .type = t, .replicas = 1, .device = i };
+	return out;
+}
+
+void mq_placement_fill(const struct mq_units *u, uint32_t n_nodes, const uint32_t *set, struct mq_arena *arena,
+		       struct mq_placement *placement)
+{
+	uint32_t *set_of = mq_arena_array(arena, n_nodes, uint32_t), *first, *node, n = 0;
+
+	for (uint32_t v = 0; v < n_nodes; v++)
+		set_of[v] = set[u->of_node[v]];
+	mq_csr_make(arena, placement->n_stages, n_nodes, set_of, NULL, sizeof(*set_of), &first, &node);
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		struct mq_place_stage stage = placement->stage[s];
+
+		stage.node = node + first[s];
+		stage.n_nodes = first[s + 1] - first[s];
+		if (stage.n_nodes)
+			placement->stage[n++] = stage;
+	}
+	placement->n_stages = n;
+}
+
 void mq_placement_loads(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
 {
-	struct mq_arena_mark mark = mq_arena_mark(scratch);
-
+	placement->max_load = 0;
 	for (uint32_t s = 0; s < placement->n_stages; s++) {
 		struct mq_place_stage *stage = &placement->stage[s];
-		bool *in = mq_arena_array(scratch, p->n_nodes, bool);
 
-		for (uint32_t i = 0; i < stage->n_nodes; i++)
-			in[stage->node[i]] = true;
-		stage->load = mq_place_load(p, in, stage->type, 1, scratch);
+		stage->load = stage_load(p, stage, FORWARD | BACKWARD, scratch);
 		placement->max_load = fmax(placement->max_load, stage->load);
 	}
-	mq_arena_rewind(scratch, mark);
 }
 
 /* ---- groups ------------------------------------------------------------------------------------- */
@@ -194,8 +228,7 @@ static void regroup(struct groups *g, const uint32_t *key)
 /* ---- cycles ------------------------------------------------------------------------------------- */
 
 struct tarjan {
-	const struct groups *g;
-	uint32_t *first; /* arcs of a group begin here */
+	uint32_t *first, *to; /* arcs, by the group that they leave */
 	uint32_t *index, *low, *next, *stack, *path, *component;
 	bool *on_stack;
 	uint32_t n_index, n_stack, n_path;
@@ -217,7 +250,7 @@ static void walk(struct tarjan *t, uint32_t root)
 		uint32_t v = t->path[t->n_path - 1];
 
 		if (t->next[v] < t->first[v + 1]) {
-			uint32_t w = t->g->arc[t->next[v]++].to;
+			uint32_t w = t->to[t->next[v]++];
 
 			if (!t->index[w])
 				enter(t, w);
@@ -240,25 +273,15 @@ static void walk(struct tarjan *t, uint32_t root)
 	}
 }
 
-static uint32_t *first_arcs(const struct groups *g)
-{
-	uint32_t *first = mq_arena_array(g->arena, g->n + 1, uint32_t);
-
-	for (uint32_t i = 0; i < g->n_arcs; i++)
-		first[g->arc[i].from + 1]++;
-	for (uint32_t v = 0; v < g->n; v++)
-		first[v + 1] += first[v];
-	return first;
-}
-
 static void fuse_cycles(struct groups *g)
 {
-	struct tarjan t = { .g = g, .first = first_arcs(g) };
+	struct tarjan t = { 0 };
 	uint32_t **array[] = { &t.index, &t.low, &t.next, &t.stack, &t.path, &t.component };
 
 	for (size_t i = 0; i < sizeof(array) / sizeof(*array); i++)
 		*array[i] = mq_arena_array(g->arena, g->n, uint32_t);
 	t.on_stack = mq_arena_array(g->arena, g->n, bool);
+	mq_csr_make(g->arena, g->n, g->n_arcs, &g->arc->from, &g->arc->to, sizeof(*g->arc), &t.first, &t.to);
 	for (uint32_t v = 0; v < g->n; v++)
 		if (!t.index[v])
 			walk(&t, v);
