@@ -347,28 +347,6 @@ static bool every_stage_splits(const struct decided *d, const struct mq_plan *pl
 	return all;
 }
 
-/* The config of an op of the shape's plan, with its features split along one dimension, or along none: `made` holds
- * those that there are, + 1, by the shape's config. */
-static uint32_t resplit(uint32_t from, uint32_t dim, uint32_t degree, uint32_t *made, struct mq_arena *arena,
-			struct mq_plan *plan)
-{
-	uint32_t *known = &made[from * (MQ_N_DIMS + 1) + (dim < MQ_N_DIMS ? dim : MQ_N_DIMS)], c;
-
-	if (*known)
-		return *known - 1;
-	c = mq_plan_add_config(plan, arena, plan->config[from].n_devices);
-	struct mq_config *to = &plan->config[c], own = *to;
-
-	*to = plan->config[from];
-	to->device = own.device;
-	memcpy(to->device, plan->config[from].device, to->n_devices * sizeof(uint32_t));
-	to->split[MQ_DIM_HEAD] = to->split[MQ_DIM_OUT] = to->split[MQ_DIM_IN] = 1;
-	if (dim < MQ_N_DIMS)
-		to->split[dim] = degree;
-	*known = c + 1;
-	return c;
-}
-
 /* The plan of the shape, with the features of each op split as its linkage group says. */
 static enum mq_status make_plan(const struct automap *s, const struct decided *d, const struct mq_problem *p,
 				struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
@@ -394,10 +372,14 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
 	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(d, plan, arena))
 		return mq_bad(err, "a stage of tensor degree %u splits nothing", d->tensor);
-	uint32_t *made = mq_arena_array(arena, plan->n_configs * (MQ_N_DIMS + 1), uint32_t);
+	for (uint32_t op = 0; op < p->q->model->n_ops && d->tensor > 1; op++) {
+		struct mq_config c = plan->config[plan->config_of[op]];
 
-	for (uint32_t op = 0; op < p->q->model->n_ops && d->tensor > 1; op++)
-		plan->config_of[op] = resplit(plan->config_of[op], d->split[op], d->tensor, made, arena, plan);
+		c.split[MQ_DIM_HEAD] = c.split[MQ_DIM_OUT] = c.split[MQ_DIM_IN] = 1;
+		if (d->split[op] < MQ_N_DIMS)
+			c.split[d->split[op]] = d->tensor;
+		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
+	}
 	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 

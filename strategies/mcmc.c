@@ -209,14 +209,14 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 	bool all = mq_rng_below(problem->rng, 2);
 	uint32_t n = all ? s->devices.n : parts;
 	uint32_t first = mq_rng_below(problem->rng, s->devices.n / n) * n;
-	uint32_t c = mq_plan_add_config(plan, arena, n);
+	struct mq_config c = { .n_devices = n,
+			       .device = s->devices.rank + first,
+			       .stage = old.stage,
+			       .recompute = old.recompute,
+			       .sync = split[MQ_DIM_BATCH] > 1 ? old.sync : MQ_SYNC_ALLREDUCE };
 
-	memcpy(plan->config[c].device, s->devices.rank + first, n * sizeof(*s->devices.rank));
-	memcpy(plan->config[c].split, split, sizeof(split));
-	plan->config[c].stage = old.stage;
-	plan->config[c].recompute = old.recompute;
-	plan->config[c].sync = split[MQ_DIM_BATCH] > 1 ? old.sync : MQ_SYNC_ALLREDUCE;
-	set_config(plan, model, op, c, twins);
+	memcpy(c.split, split, sizeof(split));
+	set_config(plan, model, op, mq_plan_intern(plan, &c, arena), twins);
 }
 
 static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)

@@ -42,24 +42,16 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
 {
 	struct mq_sfb_group all = { s->degree, s->devices.rank, s->alpha_us };
 	struct mq_sfb_result result;
-	uint32_t duplicated = MQ_NONE;
 
 	MQ_TRY(mq_sfb_of_group(problem, &all, arena, &result, err));
 	plan->engine_objective = result.optimum;
 	plan->engine_unit = "us";
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
-		if (!result.duplicate[op])
-			continue;
-		if (duplicated == MQ_NONE) {
-			const struct mq_config *from = &plan->config[plan->config_of[op]];
+		struct mq_config c = plan->config[plan->config_of[op]];
 
-			duplicated = mq_plan_add_config(plan, arena, from->n_devices);
-			from = &plan->config[plan->config_of[op]]; /* the list may have moved */
-			memcpy(plan->config[duplicated].device, from->device, from->n_devices * sizeof(*from->device));
-			memcpy(plan->config[duplicated].split, from->split, sizeof(from->split));
-			plan->config[duplicated].sync = MQ_SYNC_DUPLICATE;
-		}
-		plan->config_of[op] = duplicated;
+		c.sync = MQ_SYNC_DUPLICATE;
+		if (result.duplicate[op])
+			plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 	}
 	return MQ_OK;
 }

@@ -86,15 +86,15 @@ void mq_plan_copy_decisions(struct mq_plan *to, const struct mq_plan *from)
 
 uint32_t mq_plan_properties(const struct mq_plan *plan)
 {
-	uint32_t has = 0, stages = 1;
+	uint32_t has = 0;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		const uint32_t *split = plan->config[i].split, stage = plan->config[i].stage;
+		const uint32_t *split = plan->config[i].split;
 
-		stages = stage >= stages ? stage + 1 : stages;
 		has |= split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1 ? MQ_NEEDS_TENSOR : 0;
 		has |= split[MQ_DIM_EXPERT] > 1 ? MQ_NEEDS_EXPERTS : 0;
 		has |= split[MQ_DIM_SEQ] > 1 ? MQ_NEEDS_SEQUENCE : 0;
 	}
-	return has | (plan->micro_batches > 1 && mq_plan_takes_turns(plan, stages) ? MQ_NEEDS_TURNS : 0);
+	return has |
+	       (plan->micro_batches > 1 && mq_plan_takes_turns(plan, mq_plan_stage_count(plan)) ? MQ_NEEDS_TURNS : 0);
 }

@@ -231,6 +231,27 @@ static uint64_t hash_config(uint64_t h, const struct mq_config *c)
 	return h;
 }
 
+uint32_t mq_plan_intern(struct mq_plan *plan, const struct mq_config *like, struct mq_arena *arena)
+{
+	for (uint32_t i = plan->n_configs; i-- > 0;)
+		if (same_config(&plan->config[i], like))
+			return i;
+	struct mq_config own = copy_config(like, arena);
+	uint32_t i = mq_plan_add_config(plan, arena, 0);
+
+	plan->config[i] = own;
+	return i;
+}
+
+uint32_t mq_plan_stage_count(const struct mq_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		n = plan->config[i].stage >= n ? plan->config[i].stage + 1 : n;
+	return n;
+}
+
 /* Fills canonical[n_configs] with new indices (MQ_NONE = unused); returns how many there are. */
 static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical, uint32_t *first)
 {
@@ -516,14 +537,12 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices, struct mq_arena *arena)
 {
 	enum { MOST = 10 };
-	uint32_t width[MOST] = { 0 }, stages = 0;
+	uint32_t width[MOST] = { 0 }, stages = mq_plan_stage_count(plan);
 	const char *list = "";
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		const struct mq_config *c = &plan->config[i];
 
-		if (c->stage + 1 > stages)
-			stages = c->stage + 1;
 		if (c->stage < MOST && c->n_devices > width[c->stage])
 			width[c->stage] = c->n_devices;
 	}

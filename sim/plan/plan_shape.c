@@ -371,14 +371,9 @@ void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *mo
 {
 	mq_plan_init(plan, arena, model->n_ops);
 	for (uint32_t op = 0; op < model->n_ops; op++) {
-		uint32_t c = 0;
+		uint32_t device = device_of[op];
 
-		while (c < plan->n_configs && plan->config[c].device[0] != device_of[op])
-			c++;
-		if (c == plan->n_configs) {
-			c = mq_plan_add_config(plan, arena, 1);
-			plan->config[c].device[0] = device_of[op];
-		}
-		plan->config_of[op] = c;
+		plan->config_of[op] = mq_plan_intern(
+			plan, &(struct mq_config){ .n_devices = 1, .device = &device, .split = MQ_UNSPLIT }, arena);
 	}
 }

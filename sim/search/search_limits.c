@@ -41,13 +41,10 @@ static struct spread spread_of(const struct mq_plan *plan)
 	struct mq_degrees d = mq_plan_degrees(plan);
 	struct spread s = { d.dp, d.dp, d.tp, d.tp, d.pp, d.cp, d.ep };
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	uint32_t stages = 0;
+	uint32_t stages = mq_plan_stage_count(plan);
 
 	if (d.dp)
 		return s;
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		if (plan->config[i].stage + 1 > stages)
-			stages = plan->config[i].stage + 1;
 	s = (struct spread){ UINT32_MAX, 0, UINT32_MAX, 0, stages / plan->virtual, 1, 1 };
 	uint32_t *dp = mq_arena_array(&scratch, stages, uint32_t);
 	uint32_t *tp = mq_arena_array(&scratch, stages, uint32_t);

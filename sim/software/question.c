@@ -30,20 +30,18 @@ static const struct mq_train *with_sequence_packing(const struct mq_question *q,
 						    struct mq_arena *arena)
 {
 	struct mq_train *own = mq_arena_array(arena, 1, struct mq_train);
-	uint32_t op = 0, stages = 1;
+	uint32_t op = 0;
 
 	while (op < q->model->n_ops && q->model->op[op].kind != MQ_OP_ATTENTION)
 		op++;
 	if (op == q->model->n_ops || plan->n_ops != q->model->n_ops || plan->config_of[op] >= plan->n_configs)
 		return q->train;
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		stages = plan->config[i].stage >= stages ? plan->config[i].stage + 1 : stages;
 	const struct mq_config *c = &plan->config[plan->config_of[op]];
 	const struct mq_sequence_packing_plan who = {
 		.replicas = c->split[MQ_DIM_BATCH],
 		.ranks = c->split[MQ_DIM_SEQ],
 		.chunks = plan->virtual,
-		.stages = stages / plan->virtual,
+		.stages = mq_plan_stage_count(plan) / plan->virtual,
 		.micro_batches = plan->micro_batches,
 		.samples = q->train->batch / plan->micro_batches / c->split[MQ_DIM_BATCH],
 		.meet = meets(plan),

@@ -274,17 +274,9 @@ void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice, con
 	mq_plan_init(plan, arena, problem->q->model->n_ops);
 	plan->micro_batches = model->micro_batches;
 	for (uint32_t v = 0; v < problem->q->model->n_ops; v++) {
-		const uint32_t *split = model->split[v] + choice[v] * MQ_N_DIMS;
-		uint32_t c = 0;
+		struct mq_config c = { .n_devices = model->devices.n, .device = model->devices.rank };
 
-		while (c < plan->n_configs && memcmp(plan->config[c].split, split, sizeof(plan->config[c].split)))
-			c++;
-		if (c == plan->n_configs) {
-			c = mq_plan_add_config(plan, arena, model->devices.n);
-			memcpy(plan->config[c].device, model->devices.rank,
-			       model->devices.n * sizeof(*model->devices.rank));
-			memcpy(plan->config[c].split, split, sizeof(plan->config[c].split));
-		}
-		plan->config_of[v] = c;
+		memcpy(c.split, model->split[v] + choice[v] * MQ_N_DIMS, sizeof(c.split));
+		plan->config_of[v] = mq_plan_intern(plan, &c, arena);
 	}
 }

@@ -127,63 +127,33 @@ bool mq_split_allowed(const struct mq_limits *l, const struct mq_op *op, double 
 	return !l->fix_tp || tp == (can_split(op, tensor, l->fix_tp, samples) ? l->fix_tp : 1);
 }
 
-static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool split, struct mq_arena *arena,
-			   struct mq_plan *plan)
-{
-	uint32_t index = mq_plan_add_config(plan, arena, n);
-
-	memcpy(plan->config[index].device, devices->rank, n * sizeof(*devices->rank));
-	if (split)
-		plan->config[index].split[MQ_DIM_BATCH] = n;
-	return index;
-}
-
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices, uint32_t n,
 			   struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->q->model;
-	uint32_t split = MQ_NONE, whole = MQ_NONE;
 
 	mq_plan_init(plan, arena, model->n_ops);
 	for (uint32_t op = 0; op < model->n_ops; op++) {
-		bool can = n == 1 || (model->op[op].splits & 1u << MQ_DIM_BATCH);
-		uint32_t *config = can ? &split : &whole;
+		struct mq_config c = { .n_devices = n, .device = devices->rank, .split = MQ_UNSPLIT };
 
-		if (*config == MQ_NONE)
-			*config = add_config(devices, n, can, arena, plan);
-		plan->config_of[op] = *config;
+		c.split[MQ_DIM_BATCH] = model->op[op].splits & 1u << MQ_DIM_BATCH ? n : 1;
+		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 	}
-}
-
-static bool same_spot(const struct mq_config *c, const struct mq_spot *spot, const uint32_t split[MQ_N_DIMS])
-{
-	return c->n_devices == spot->n_devices && c->stage == spot->stage && c->sync == spot->sync &&
-	       c->recompute == spot->recompute && !c->share && !memcmp(c->split, split, MQ_N_DIMS * sizeof(*split)) &&
-	       !memcmp(c->device, spot->device, c->n_devices * sizeof(*c->device));
 }
 
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op, const struct mq_spot *spot,
 		 struct mq_arena *arena)
 {
-	uint32_t split[MQ_N_DIMS], replicas = spot->n_devices / spot->tp;
+	struct mq_config c = { .n_devices = spot->n_devices,
+			       .device = spot->device,
+			       .stage = spot->stage,
+			       .sync = spot->sync,
+			       .recompute = spot->recompute };
 
 	mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
-			mq_software_of(problem)->vocab_parallel, split);
-	split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;
-	for (uint32_t c = plan->n_configs; c-- > 0;) {
-		if (same_spot(&plan->config[c], spot, split)) {
-			plan->config_of[op] = c;
-			return;
-		}
-	}
-	uint32_t c = mq_plan_add_config(plan, arena, spot->n_devices);
-
-	memcpy(plan->config[c].device, spot->device, spot->n_devices * sizeof(*spot->device));
-	memcpy(plan->config[c].split, split, sizeof(split));
-	plan->config[c].stage = spot->stage;
-	plan->config[c].sync = spot->sync;
-	plan->config[c].recompute = spot->recompute;
-	plan->config_of[op] = c;
+			mq_software_of(problem)->vocab_parallel, c.split);
+	c.split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? spot->n_devices / spot->tp : 1;
+	plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 }
 
 void mq_plan_compact(struct mq_plan *plan, struct mq_arena *arena)

@@ -55,8 +55,8 @@ uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct 
 /* Where and how one op runs, for plans put together op by op. */
 struct mq_spot {
 	uint32_t n_devices;
-	const uint32_t *device; /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
-	uint32_t stage, tp;     /* tp divides n_devices; the rest splits the batch */
+	uint32_t *device;   /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
+	uint32_t stage, tp; /* tp divides n_devices; the rest splits the batch */
 	uint8_t sync, recompute;
 	bool sequence_parallel; /* what tensor parallelism leaves whole is split along the sequence
 	                         */

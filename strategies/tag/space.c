@@ -386,17 +386,6 @@ void mq_tag_devices_of(const struct mq_tag_space *s, const struct mq_tag_action 
 			device[n++] = s->device[g].rank[i];
 }
 
-static uint32_t replicated_config(const struct mq_tag_space *s, const struct mq_tag_action *a, bool duplicate,
-				  struct mq_arena *arena, struct mq_plan *plan)
-{
-	uint32_t c = mq_plan_add_config(plan, arena, a->n_devices);
-
-	mq_tag_devices_of(s, a, plan->config[c].device);
-	plan->config[c].split[MQ_DIM_BATCH] = a->n_devices;
-	plan->config[c].sync = duplicate ? MQ_SYNC_DUPLICATE : a->how == MQ_TAG_SERVER ? MQ_SYNC_PS : MQ_SYNC_ALLREDUCE;
-	return c;
-}
-
 /* Ops of a model-parallel group go to its devices in turn, by equal shares of the group's time. */
 static void place_group(const struct mq_tag_space *s, uint32_t group, const struct mq_tag_action *a,
 			struct mq_arena *arena, uint32_t *rank_of_task)
@@ -425,8 +414,7 @@ enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
 			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
-	uint32_t *config = mq_arena_array(arena, 2 * s->n_actions, uint32_t); /* + 1; by duplication */
-	uint32_t *single = mq_arena_array(arena, p->q->cluster->n_devices, uint32_t);
+	uint32_t *device = mq_arena_array(arena, p->q->cluster->n_devices, uint32_t);
 	uint32_t *rank = mq_arena_array(arena, t->n, uint32_t);
 
 	mq_plan_init(plan, arena, p->q->model->n_ops);
@@ -435,22 +423,18 @@ enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
 			place_group(s, g, &s->action[action[g]], arena, rank);
 	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
 		uint32_t task = t->space.group_of[op], a = action[s->coarse.group_of[task]];
+		const struct mq_tag_action *how = &s->action[a];
+		struct mq_config c = { .n_devices = 1, .device = &rank[task], .split = MQ_UNSPLIT };
 
-		if (s->action[a].how == MQ_TAG_MODEL) {
-			uint32_t *c = &single[rank[task]];
-
-			if (!*c) {
-				*c = mq_plan_add_config(plan, arena, 1) + 1;
-				plan->config[*c - 1].device[0] = rank[task];
-			}
-			plan->config_of[op] = *c - 1;
-			continue;
+		if (how->how != MQ_TAG_MODEL) {
+			mq_tag_devices_of(s, how, device);
+			c.device = device;
+			c.n_devices = c.split[MQ_DIM_BATCH] = how->n_devices;
+			c.sync = s->duplicate && s->duplicate[a] && s->duplicate[a][op] ? MQ_SYNC_DUPLICATE :
+				 how->how == MQ_TAG_SERVER                              ? MQ_SYNC_PS :
+											  MQ_SYNC_ALLREDUCE;
 		}
-		bool duplicate = s->duplicate && s->duplicate[a] && s->duplicate[a][op];
-		uint32_t *c = &config[2 * a + duplicate];
-		if (!*c)
-			*c = replicated_config(s, &s->action[a], duplicate, arena, plan) + 1;
-		plan->config_of[op] = *c - 1;
+		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 	}
 	if (s->fit.micro_batches > 1 || s->fit.recompute)
 		mq_fit_apply(&s->fit, plan);

@@ -119,6 +119,10 @@ MQ_API void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t 
 MQ_API void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct mq_arena *arena);
 /* Appends a config with room for n devices (all degrees 1, ranks to be filled); returns its index. */
 MQ_API uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_devices);
+/* The index of a config just like this one: the newest of the plan, or else a copy, which is added. */
+MQ_API uint32_t mq_plan_intern(struct mq_plan *plan, const struct mq_config *like, struct mq_arena *arena);
+/* Stages that its configs name. */
+MQ_API uint32_t mq_plan_stage_count(const struct mq_plan *plan);
 
 /* The invariants of a plan for this model on this cluster: indices, ranks that exist, degrees that divide, splits the
  * op allows (and extents at least the degree), stages in topological order, schedule and virtual stages consistent,

@@ -19,7 +19,7 @@ static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, 
 uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *scratch)
 {
 	const struct mq_train *train = space->problem->q->train;
-	uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN, stages = 0;
+	uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN;
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	struct mq_plan copy;
 
@@ -30,7 +30,6 @@ uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan 
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split *= tensor & 1u << d ? c->split[d] : 1;
-		stages = c->stage >= stages ? c->stage + 1 : stages;
 		if (train->infer || c->n_devices == split)
 			c->sync = MQ_SYNC_ALLREDUCE;
 		if (train->infer || (c->recompute == MQ_RECOMPUTE_SELECTIVE && !space->selective))
@@ -38,7 +37,7 @@ uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan 
 		if (c->share && equal_shares(&copy, c, train, scratch))
 			c->share = NULL;
 	}
-	if (stages == 1 && copy.pipeline != MQ_PIPE_ZB_H1)
+	if (mq_plan_stage_count(&copy) == 1 && copy.pipeline != MQ_PIPE_ZB_H1)
 		copy.pipeline = MQ_PIPE_1F1B;
 	if (!copy.offload_layers && !mq_software_of(space->problem)->offload_layers)
 		copy.explicit &= ~(uint32_t)MQ_EXPLICIT_OFFLOAD_LAYERS;

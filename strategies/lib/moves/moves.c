@@ -53,10 +53,7 @@ static void look(const struct mq_move_space *space, const struct mq_plan *plan, 
 {
 	const struct mq_model *m = space->problem->q->model;
 
-	v->stages = 0;
-	for (uint32_t op = 0; op < plan->n_ops; op++)
-		if (stage_of(plan, op) >= v->stages)
-			v->stages = stage_of(plan, op) + 1;
+	v->stages = mq_plan_stage_count(plan);
 	v->ranks = v->stages / plan->virtual;
 	v->some = mq_arena_none(arena, v->stages);
 	v->layers = mq_arena_array(arena, v->stages, uint32_t);
@@ -286,34 +283,6 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 
 /* ---- boundaries --------------------------------------------------------------------------------- */
 
-static bool equal_config(const struct mq_config *a, const struct mq_config *b)
-{
-	if (a->n_devices != b->n_devices || a->stage != b->stage || a->sync != b->sync ||
-	    a->recompute != b->recompute || !a->share != !b->share || memcmp(a->split, b->split, sizeof(a->split)) ||
-	    memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)))
-		return false;
-	return !a->share || !memcmp(a->share, b->share, a->split[MQ_DIM_BATCH] * sizeof(*a->share));
-}
-
-/* Index of a config like `c`, which is added where there is none. */
-static uint32_t intern(struct mq_plan *plan, const struct mq_config *c, struct mq_arena *arena)
-{
-	for (uint32_t i = plan->n_configs; i-- > 0;)
-		if (equal_config(&plan->config[i], c))
-			return i;
-	uint32_t i = mq_plan_add_config(plan, arena, c->n_devices), *device = plan->config[i].device;
-	uint32_t b = c->split[MQ_DIM_BATCH];
-
-	plan->config[i] = *c;
-	plan->config[i].device = device;
-	memcpy(device, c->device, c->n_devices * sizeof(*device));
-	if (c->share) {
-		plan->config[i].share = mq_arena_array(arena, b, double);
-		memcpy(plan->config[i].share, c->share, b * sizeof(*c->share));
-	}
-	return i;
-}
-
 /* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many other
  * devices, else the batch divided over the stage. */
 static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
@@ -341,7 +310,7 @@ static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, u
 	c.sync = like->sync;
 	c.recompute = like->recompute;
 	c.share = c.split[MQ_DIM_BATCH] == like->split[MQ_DIM_BATCH] ? like->share : NULL;
-	plan->config_of[op] = intern(plan, &c, arena);
+	plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 	return true;
 }
 
@@ -567,7 +536,7 @@ static bool split(const struct mq_move_space *space, struct mq_plan *plan, const
 		c.share = way == WAY_BATCH && all->split[MQ_DIM_BATCH] == all->n_devices ? all->share : NULL;
 		c.sync = all->sync;
 	}
-	plan->config_of[op] = intern(plan, &c, arena);
+	plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 	return true;
 }
 

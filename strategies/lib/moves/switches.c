@@ -33,15 +33,6 @@ static uint32_t node_size(const struct mq_problem *problem, const struct mq_plan
 	return n;
 }
 
-static uint32_t stages(const struct mq_plan *plan)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		n = plan->config[i].stage >= n ? plan->config[i].stage + 1 : n;
-	return n;
-}
-
 static bool shards(const struct mq_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -78,7 +69,7 @@ static uint32_t values(const struct mq_problem *problem, const struct mq_plan *p
 		break;
 	case MQ_DECISION_RECOMPUTE_NUM_LAYERS:
 		for (uint32_t i = 0; i < 4; i++)
-			value[n++] = floor(problem->q->model->n_layers / stages(plan) * i / 4.0);
+			value[n++] = floor(problem->q->model->n_layers / mq_plan_stage_count(plan) * i / 4.0);
 		break;
 	case MQ_DECISION_BUCKET:
 		value[n++] = 0;
