@@ -26,10 +26,10 @@ static void *library_of(struct mq_toolkit *kit)
 
 	for (int i = 0; names[i] && !library; i++)
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-#define TAKE(name)   \
-	if (library) \
+#define NVRTC(result, name, ...) \
+	if (library)             \
 		*(void **)&kit->name = dlsym(library, #name);
-	MQ_NVRTC_FUNCTIONS(TAKE)
+#include "cuda/toolkit.def"
 	return library;
 }
 

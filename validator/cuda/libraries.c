@@ -85,8 +85,8 @@ static enum mq_status take(void *library, const char *what, const char *name, vo
 	return MQ_OK;
 }
 
-#define TAKE(name) MQ_TRY(take(library, what, #name, &kit->name, err));
-#define MAY_TAKE(name)                       \
+#define TAKE(result, name, ...) MQ_TRY(take(library, what, #name, &kit->name, err));
+#define MAY_TAKE(result, name, ...)          \
 	if ((found = dlsym(library, #name))) \
 		memcpy(&kit->name, &found, sizeof(found));
 
@@ -101,7 +101,8 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 		return mq_fail(err, MQ_ENODEV,
 			       "no CUDA runtime (libcudart.so.13, .12 or .11.0): install the CUDA toolkit, or set "
 			       "MAQUETTE_CUDART to the library's path");
-	MQ_CUDART_FUNCTIONS(TAKE)
+#define CUDART TAKE
+#include "cuda/toolkit.def"
 	return MQ_OK;
 }
 
@@ -132,8 +133,9 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 			"no cuBLAS (libcublas.so%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the library's "
 			"path",
 			versions[skip], major);
-	MQ_CUBLAS_FUNCTIONS(TAKE)
-	MAY_TAKE(cublasGemmGroupedBatchedEx)
+#define CUBLAS TAKE
+#include "cuda/toolkit.def"
+	MAY_TAKE(, cublasGemmGroupedBatchedEx)
 	return MQ_OK;
 }
 
@@ -150,7 +152,8 @@ enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err)
 			"the plan multiplies in fp8, and there is no cublasLt (libcublasLt.so%s): install it, set "
 			"MAQUETTE_CUBLASLT to the library's path, or replay plans in bf16",
 			versions[skip]);
-	MQ_CUBLASLT_FUNCTIONS(TAKE)
+#define CUBLASLT TAKE
+#include "cuda/toolkit.def"
 	return MQ_OK;
 }
 
@@ -166,7 +169,8 @@ enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
 			"the plan has convolutions or fused attention, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
 			"MAQUETTE_CUDNN to its path, or to off: then GEMMs stand for them, and nothing is fitted "
 			"to these");
-	MQ_CUDNN_FUNCTIONS(TAKE)
+#define CUDNN TAKE
+#include "cuda/toolkit.def"
 	return MQ_OK;
 }
 
@@ -191,12 +195,14 @@ bool cuda_open_nvrtc(struct mq_toolkit *kit)
 	void *driver = library ? open_one("MAQUETTE_CUDA", driver_names) : NULL;
 	if (!driver)
 		return false;
-#define HAVE(name)                                                \
+#define HAVE(result, name, ...)                                   \
 	if (take(library, what, #name, &kit->name, err) != MQ_OK) \
 		return false;
-	MQ_NVRTC_FUNCTIONS(HAVE)
+#define NVRTC HAVE
+#include "cuda/toolkit.def"
 	library = driver;
-	MQ_DRIVER_FUNCTIONS(HAVE)
+#define DRIVER HAVE
+#include "cuda/toolkit.def"
 	return true;
 }
 
@@ -214,7 +220,8 @@ enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 	if (kit->ncclGetVersion(&version) != ncclSuccess || version < NCCL_OLDEST)
 		return mq_fail(err, MQ_ENODEV, "NCCL %d.%d.%d is too old: 2.14 or newer is needed", version / 10000,
 			       version / 100 % 100, version % 100);
-	MQ_NCCL_FUNCTIONS(TAKE)
+#define NCCL TAKE
+#include "cuda/toolkit.def"
 	return MQ_OK;
 }
 
@@ -225,25 +232,13 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 
 	if (!library)
 		return;
-	MAY_TAKE(nvmlDeviceGetHandleByPciBusId_v2)
-	MAY_TAKE(nvmlDeviceGetMaxPcieLinkGeneration)
-	MAY_TAKE(nvmlDeviceGetCurrPcieLinkWidth)
-	MAY_TAKE(nvmlDeviceGetTopologyCommonAncestor)
-	MAY_TAKE(nvmlDeviceGetNvLinkState)
-	MAY_TAKE(nvmlDeviceGetNvLinkRemotePciInfo_v2)
-	MAY_TAKE(nvmlDeviceGetNvLinkRemoteDeviceType)
-	MAY_TAKE(nvmlDeviceGetMigMode) /* not of old drivers */
-	MAY_TAKE(nvmlDeviceGetHandleByIndex_v2)
-	MAY_TAKE(nvmlDeviceGetName)
-	MAY_TAKE(nvmlDeviceGetClockInfo)
-	MAY_TAKE(nvmlDeviceGetTemperature)
-	MAY_TAKE(nvmlDeviceGetPowerUsage)
-	MAY_TAKE(nvmlDeviceGetCurrentClocksThrottleReasons)
+#define NVML MAY_TAKE
+#include "cuda/toolkit.def"
 	/* Set only if all that every driver has are there. */
-	if (kit->nvmlDeviceGetHandleByIndex_v2 && kit->nvmlDeviceGetName && kit->nvmlDeviceGetClockInfo &&
-	    kit->nvmlDeviceGetTemperature && kit->nvmlDeviceGetPowerUsage &&
-	    kit->nvmlDeviceGetCurrentClocksThrottleReasons)
-		MAY_TAKE(nvmlInit_v2)
+	if (!(kit->nvmlDeviceGetHandleByIndex_v2 && kit->nvmlDeviceGetName && kit->nvmlDeviceGetClockInfo &&
+	      kit->nvmlDeviceGetTemperature && kit->nvmlDeviceGetPowerUsage &&
+	      kit->nvmlDeviceGetCurrentClocksThrottleReasons))
+		kit->nvmlInit_v2 = NULL;
 }
 
 bool cuda_is_mig(const struct mq_toolkit *kit, void *nvml)

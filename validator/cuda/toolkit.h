@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define MQ_DECLARE(result, name, ...) result name(__VA_ARGS__);
 #ifdef MQ_CUDA_HEADERS
 #include <cuda_runtime_api.h>
 #include <cublas_v2.h>
@@ -32,41 +33,13 @@ enum {
 	cudaErrorNotReady = 600
 };
 enum { cudaStreamNonBlocking = 1 };
-cudaError_t cudaRuntimeGetVersion(int *version);
-cudaError_t cudaDriverGetVersion(int *version);
-cudaError_t cudaGetDeviceCount(int *count);
-cudaError_t cudaSetDevice(int device);
 enum cudaDeviceAttr {
 	cudaDevAttrMultiProcessorCount = 16,
 	cudaDevAttrComputeCapabilityMajor = 75,
 	cudaDevAttrComputeCapabilityMinor = 76
 };
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
-cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device);
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
-const char *cudaGetErrorString(cudaError_t error);
-cudaError_t cudaMalloc(void **pointer, size_t size);
-cudaError_t cudaFree(void *pointer);
-cudaError_t cudaMallocHost(void **pointer, size_t size);
-cudaError_t cudaFreeHost(void *pointer);
 enum { cudaHostRegisterDefault = 0 };
-cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags);
-cudaError_t cudaHostUnregister(void *pointer);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemset(void *pointer, int value, size_t size);
-cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
-cudaError_t cudaEventCreate(cudaEvent_t *event);
-cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 typedef void (*cudaHostFn_t)(void *data);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data);
 
 typedef int cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
@@ -85,22 +58,9 @@ typedef enum {
 	CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 } cublasComputeType_t;
 typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
-cublasStatus_t cublasCreate_v2(cublasHandle_t *handle);
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version);
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
-cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x, int incx, float *y,
-			      int incy);
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-			    const void *alpha, const void *a, cudaDataType ta_type, int lda, const void *b,
-			    cudaDataType tb_type, int ldb, const void *beta, void *c, cudaDataType tc_type, int ldc,
-			    cublasComputeType_t compute, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m,
-					  int n, int k, const void *alpha, const void *a, cudaDataType ta_type, int lda,
-					  long long int stride_a, const void *b, cudaDataType tb_type, int ldb,
-					  long long int stride_b, const void *beta, void *c, cudaDataType tc_type,
-					  int ldc, long long int stride_c, int count, cublasComputeType_t compute,
-					  cublasGemmAlgo_t algo);
+#define CUDART MQ_DECLARE
+#define CUBLAS MQ_DECLARE
+#include "cuda/toolkit.def"
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<nccl.h>)
@@ -114,30 +74,8 @@ typedef struct {
 typedef enum { ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9, ncclInt8 = 0 } ncclDataType_t;
 typedef enum { ncclSum = 0 } ncclRedOp_t;
 enum { ncclSuccess = 0, ncclInProgress = 7 };
-ncclResult_t ncclGetVersion(int *version);
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank);
-ncclResult_t ncclCommFinalize(ncclComm_t comm);
-ncclResult_t ncclCommDestroy(ncclComm_t comm);
-ncclResult_t ncclCommAbort(ncclComm_t comm);
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error);
-const char *ncclGetErrorString(ncclResult_t result);
-const char *ncclGetLastError(ncclComm_t comm);
-ncclResult_t ncclGroupStart(void);
-ncclResult_t ncclGroupEnd(void);
-ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-		      cudaStream_t stream);
-ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
-			   ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
-			   cudaStream_t stream);
-ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
-			       ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-			   cudaStream_t stream);
-ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-			ncclComm_t comm, cudaStream_t stream);
+#define NCCL MQ_DECLARE
+#include "cuda/toolkit.def"
 #endif
 
 /* Since CUDA 12.5, whose headers say the same. */
@@ -178,32 +116,8 @@ typedef enum {
 	CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
 } cublasLtMatrixLayoutAttribute_t;
 typedef enum { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1 } cublasLtMatmulPreferenceAttributes_t;
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
-size_t cublasLtGetVersion(void);
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale);
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
-					      const void *value, size_t size);
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
-					  uint64_t cols, int64_t ld);
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-						cublasLtMatrixLayoutAttribute_t attribute, const void *value,
-						size_t size);
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference);
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference);
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-						    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
-						    size_t size);
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
-					      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-					      cublasLtMatmulPreference_t preference, int asked,
-					      cublasLtMatmulHeuristicResult_t *result, int *found);
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
-			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
-			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
-			      cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
-			      size_t workspace_B, cudaStream_t stream);
+#define CUBLASLT MQ_DECLARE
+#include "cuda/toolkit.def"
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<cudnn.h>)
@@ -235,51 +149,6 @@ typedef struct {
 	cudnnMathType_t mathType;
 	int reserved[3];
 } cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t;
-size_t cudnnGetVersion(void);
-const char *cudnnGetErrorString(cudnnStatus_t status);
-cudnnStatus_t cudnnCreate(cudnnHandle_t *handle);
-cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
-cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensor);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
-					 cudnnDataType_t type, int n, int c, int h, int w);
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter);
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
-					 cudnnTensorFormat_t format, int k, int c, int h, int w);
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *conv);
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h, int pad_w, int stride_h,
-					      int stride_w, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
-					      cudnnDataType_t compute);
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups);
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math);
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-						     cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv,
-						     cudnnTensorDescriptor_t y, int asked, int *found,
-						     cudnnConvolutionFwdAlgoPerf_t *result);
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
-							  cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
-							  cudnnTensorDescriptor_t dx, int asked, int *found,
-							  cudnnConvolutionBwdDataAlgoPerf_t *result);
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-							    cudnnTensorDescriptor_t dy,
-							    cudnnConvolutionDescriptor_t conv,
-							    cudnnFilterDescriptor_t dw, int asked, int *found,
-							    cudnnConvolutionBwdFilterAlgoPerf_t *result);
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc,
-				      const void *x, cudnnFilterDescriptor_t w_desc, const void *w,
-				      cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
-				      void *workspace, size_t workspace_B, const void *beta,
-				      cudnnTensorDescriptor_t y_desc, void *y);
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w_desc,
-					   const void *w, cudnnTensorDescriptor_t dy_desc, const void *dy,
-					   cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
-					   void *workspace, size_t workspace_B, const void *beta,
-					   cudnnTensorDescriptor_t dx_desc, void *dx);
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc,
-					     const void *x, cudnnTensorDescriptor_t dy_desc, const void *dy,
-					     cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
-					     void *workspace, size_t workspace_B, const void *beta,
-					     cudnnFilterDescriptor_t dw_desc, void *dw);
 typedef void *cudnnBackendDescriptor_t;
 typedef enum { CUDNN_REDUCE_TENSOR_ADD = 0, CUDNN_REDUCE_TENSOR_MAX = 3 } cudnnReduceTensorOp_t;
 typedef enum {
@@ -361,14 +230,8 @@ typedef enum {
 	CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
 	CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18
 } cudnnBackendAttributeType_t;
-cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *descriptor);
-cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
-cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-				       cudnnBackendAttributeType_t type, int64_t n, const void *value);
-cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,
-				       cudnnBackendAttributeType_t type, int64_t most, int64_t *n, void *value);
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack);
+#define CUDNN MQ_DECLARE
+#include "cuda/toolkit.def"
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<nvrtc.h>) && __has_include(<cuda.h>)
@@ -379,64 +242,10 @@ typedef int CUresult, nvrtcResult;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct nvrtcProgramOpaque *nvrtcProgram;
-CUresult cuModuleLoadData(CUmodule *module, const void *image);
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-			unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_B,
-			cudaStream_t stream, void **arguments, void **extra);
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int n_headers,
-			       const char *const *headers, const char *const *names);
-nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *options);
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size);
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *cubin);
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *size);
-nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log);
-nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program);
-nvrtcResult nvrtcVersion(int *major, int *minor);
+#define NVRTC  MQ_DECLARE
+#define DRIVER MQ_DECLARE
+#include "cuda/toolkit.def"
 #endif
-
-/* Functions that must be there, per library. */
-/* The formatter never comes to rest on these lists. */
-/* clang-format off */
-#define MQ_CUDART_FUNCTIONS(X)                                                                  \
-	X(cudaRuntimeGetVersion) X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice) \
-	X(cudaDeviceGetAttribute) X(cudaDeviceGetPCIBusId) X(cudaDeviceCanAccessPeer)           \
-	X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)       \
-	X(cudaHostRegister) X(cudaHostUnregister) X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) \
-	X(cudaMemGetInfo) X(cudaStreamCreateWithFlags) X(cudaStreamDestroy) X(cudaStreamQuery)  \
-	X(cudaStreamWaitEvent) X(cudaEventCreate) X(cudaEventDestroy) X(cudaEventRecord)        \
-	X(cudaEventQuery) X(cudaEventElapsedTime) X(cudaLaunchHostFunc)
-#define MQ_CUBLAS_FUNCTIONS(X)                                                                  \
-	X(cublasCreate_v2) X(cublasDestroy_v2) X(cublasGetVersion_v2) X(cublasSetStream_v2)     \
-	X(cublasSaxpy_v2) X(cublasGemmEx) X(cublasGemmStridedBatchedEx)
-#define MQ_NCCL_FUNCTIONS(X)                                                                    \
-	X(ncclGetVersion) X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclCommFinalize)            \
-	X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommGetAsyncError) X(ncclGetErrorString)      \
-	X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclSend) X(ncclRecv)           \
-	X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast) X(ncclReduce)
-#define MQ_CUBLASLT_FUNCTIONS(X)                                                                \
-	X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtMatmulDescCreate)  \
-	X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)                         \
-	X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate)                   \
-	X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)              \
-	X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
-#define MQ_CUDNN_FUNCTIONS(X)                                                                   \
-	X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreate) X(cudnnDestroy)                \
-	X(cudnnSetStream) X(cudnnCreateTensorDescriptor) X(cudnnSetTensor4dDescriptor)          \
-	X(cudnnCreateFilterDescriptor) X(cudnnSetFilter4dDescriptor)                            \
-	X(cudnnCreateConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor)                  \
-	X(cudnnSetConvolutionGroupCount) X(cudnnSetConvolutionMathType)                         \
-	X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
-	X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) X(cudnnConvolutionForward)             \
-	X(cudnnConvolutionBackwardData) X(cudnnConvolutionBackwardFilter)                       \
-	X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor) X(cudnnBackendFinalize) \
-	X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendExecute)
-#define MQ_NVRTC_FUNCTIONS(X)                                                                   \
-	X(nvrtcCreateProgram) X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)      \
-	X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcDestroyProgram) X(nvrtcVersion)
-#define MQ_DRIVER_FUNCTIONS(X)                                                                  \
-	X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
-/* clang-format on */
 
 /* NVML's nvmlPciInfo_t. */
 struct mq_nvml_pci {
@@ -446,34 +255,19 @@ struct mq_nvml_pci {
 };
 enum { MQ_NVLINK_SWITCH = 2 }; /* NVML's nvmlIntNvLinkDeviceType_t */
 
-#define MQ_FUNCTION_POINTER(name) __typeof__(name) *name;
+#define MQ_POINTER(result, name, ...) __typeof__(name) *name;
 struct mq_toolkit {
-	MQ_CUDART_FUNCTIONS(MQ_FUNCTION_POINTER)
-	MQ_CUBLAS_FUNCTIONS(MQ_FUNCTION_POINTER)
-	MQ_NCCL_FUNCTIONS(MQ_FUNCTION_POINTER)
-	/* NULL where no schedule asks for them, or none is there. */
-	MQ_CUBLASLT_FUNCTIONS(MQ_FUNCTION_POINTER)
-	MQ_CUDNN_FUNCTIONS(MQ_FUNCTION_POINTER)
-	MQ_NVRTC_FUNCTIONS(MQ_FUNCTION_POINTER)
-	MQ_DRIVER_FUNCTIONS(MQ_FUNCTION_POINTER)
+#define CUDART MQ_POINTER
+#define CUBLAS MQ_POINTER
+#define NCCL   MQ_POINTER
+/* NULL where no schedule asks for them, or none is there. */
+#define CUBLASLT                MQ_POINTER
+#define CUDNN                   MQ_POINTER
+#define NVRTC                   MQ_POINTER
+#define DRIVER                  MQ_POINTER
+#define NVML(result, name, ...) result (*name)(__VA_ARGS__);
+#include "cuda/toolkit.def"
 	__typeof__(cublasGemmGroupedBatchedEx) *cublasGemmGroupedBatchedEx; /* NULL before CUDA 12.5 */
-	/* NVML is optional: NULL where the library is missing. */
-	int (*nvmlInit_v2)(void);
-	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, void **device);
-	/* Topology: each may be NULL. */
-	int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *busid, void **device);
-	int (*nvmlDeviceGetMaxPcieLinkGeneration)(void *device, unsigned int *generation);
-	int (*nvmlDeviceGetCurrPcieLinkWidth)(void *device, unsigned int *width);
-	int (*nvmlDeviceGetTopologyCommonAncestor)(void *a, void *b, int *level);
-	int (*nvmlDeviceGetNvLinkState)(void *device, unsigned int link, int *active);
-	int (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void *device, unsigned int link, struct mq_nvml_pci *pci);
-	int (*nvmlDeviceGetNvLinkRemoteDeviceType)(void *device, unsigned int link, int *type);
-	int (*nvmlDeviceGetMigMode)(void *device, unsigned int *current, unsigned int *pending);
-	int (*nvmlDeviceGetName)(void *device, char *name, unsigned int length);
-	int (*nvmlDeviceGetClockInfo)(void *device, int type, unsigned int *MHz);
-	int (*nvmlDeviceGetTemperature)(void *device, int sensor, unsigned int *celsius);
-	int (*nvmlDeviceGetPowerUsage)(void *device, unsigned int *milliwatts);
-	int (*nvmlDeviceGetCurrentClocksThrottleReasons)(void *device, unsigned long long *reasons);
 };
 
 #endif
