@@ -134,8 +134,9 @@ static bool next_cycle(struct cycles *c)
 	return extend(c, 1, 1);
 }
 
-/* Edge-disjoint Hamiltonian cycles over the NVLinks; returns the bandwidth of one link. */
-static double find_cycles(const struct mq_topo *topo, struct cycles *c)
+/* Edge-disjoint Hamiltonian cycles over the NVLinks, each of which takes one of `parts` of the narrowest; returns the
+ * bandwidth of a part. */
+static double find_cycles(const struct mq_topo *topo, uint32_t parts, struct cycles *c)
 {
 	double unit = INFINITY;
 	uint32_t least = UINT32_MAX;
@@ -150,7 +151,8 @@ static double find_cycles(const struct mq_topo *topo, struct cycles *c)
 
 		for (uint32_t k = 0; k < c->n; k++) {
 			if (topo->width_Bps[i][k] > 0 && topo->width_Bps[k][i] > 0)
-				c->left[i][k] = (uint8_t)fmin(UINT8_MAX, floor(topo->width_Bps[i][k] / unit + .01));
+				c->left[i][k] =
+					(uint8_t)fmin(UINT8_MAX, floor(topo->width_Bps[i][k] / unit * parts + .01));
 			degree += c->left[i][k];
 		}
 		least = degree < least ? degree : least;
@@ -158,14 +160,23 @@ static double find_cycles(const struct mq_topo *topo, struct cycles *c)
 	c->goal = least / 2 < MQ_MAX_RINGS / 2 ? least / 2 : MQ_MAX_RINGS / 2;
 	if (c->goal)
 		next_cycle(c);
-	return unit;
+	return unit / parts;
 }
 
-/* Each cycle gives two rings, one per direction. False: no cycle over NVLinks alone. */
+/* Each cycle gives two rings, one per direction. Whole links or halves, whichever carry more: of four GPUs with a link
+ * between any two, two rings of whole links leave a third of them idle, six of halves none. False: no cycle over
+ * NVLinks alone. */
 static bool mesh_rings(struct mq_topo *topo)
 {
-	struct cycles c;
-	double unit = find_cycles(topo, &c), speed = snap(speeds_of(topo, false), unit);
+	struct cycles c, halves;
+	double unit = find_cycles(topo, 1, &c), speed = snap(speeds_of(topo, false), unit);
+	double half = find_cycles(topo, 2, &halves), slower = snap(speeds_of(topo, false), half);
+
+	if (halves.best * slower > c.best * speed * (1 + 1e-9)) {
+		c = halves;
+		unit = half;
+		speed = slower;
+	}
 
 	for (uint32_t r = 0; r < c.best; r++)
 		for (uint32_t i = 0; i < c.n; i++) {
