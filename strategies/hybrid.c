@@ -68,7 +68,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 /* ---- the usual shapes --------------------------------------------------------------------------- */
 
 /* Beyond the kinds that a stage has room for, the last one stands for the rest. */
-static void add_share(struct mq_hybrid_stage *stage, uint32_t type)
+static void add_share(struct mq_hybrid_stage *stage, uint32_t type, uint32_t replicas)
 {
 	uint32_t i = 0;
 
@@ -79,7 +79,7 @@ static void add_share(struct mq_hybrid_stage *stage, uint32_t type)
 		stage->share[i].replicas = 0;
 		stage->n_shares++;
 	}
-	stage->share[i < stage->n_shares ? i : stage->n_shares - 1].replicas++;
+	stage->share[i < stage->n_shares ? i : stage->n_shares - 1].replicas += replicas;
 }
 
 static void set_globals(struct mq_hybrid *s, const struct shape_point *p)
@@ -104,10 +104,10 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 		to->d = p->dp * p->cp;
 		to->t = p->tp;
 		to->n_shares = 0;
-		for (uint32_t r = 0; r < p->dp; r++)
-			add_share(to, s->cost.type_of[set->device[mq_hybrid_replica(p, stage, r)]]);
-		for (uint32_t i = 0; i < to->n_shares; i++)
-			to->share[i].replicas *= p->cp;
+		if (s->cost.n_types == 1)
+			add_share(to, 0, p->dp * p->cp);
+		for (uint32_t r = 0; r < p->dp && s->cost.n_types > 1; r++)
+			add_share(to, s->cost.type_of[set->device[mq_hybrid_replica(p, stage, r)]], p->cp);
 		to->rank = set->device + mq_hybrid_replica(p, stage, 0);
 		to->stride = (p->replica_major ? p->pp : 1) * p->cp * p->tp;
 		to->inner = p->cp;

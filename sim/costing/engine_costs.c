@@ -18,10 +18,80 @@ struct asked {
 		*padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
 	struct mq_index *index;  /* request -> answer */
 	uint32_t n_answers, room;
-	double *answer;                        /* seconds, NaN = none */
+	double *answer;                /* seconds, NaN = none */
+	uint32_t *like;                /* [n_ops] the op of the first layer that is the same all around */
+	struct mq_index *memory_index; /* request -> memory */
+	uint32_t n_memories, memory_room;
+	struct mq_op_memory *memory;
 	struct mq_low *stage[MQ_N_RECOMPUTES]; /* see stage_of */
 	uint32_t device;                       /* whose memory is asked about: the first GPU, or the first device */
 };
+
+/* ---- layers that are the same --------------------------------------------------------------------- */
+
+static uint32_t relative(uint32_t other, uint32_t op)
+{
+	return other == MQ_NONE ? MQ_NONE : other - op;
+}
+
+/* The same op with the same neighbours, but for the layer? */
+static bool same_op(const struct mq_model *m, uint32_t a, uint32_t b)
+{
+	struct mq_op x, y;
+	uint32_t in = m->in_first[a], out = m->out_first[a], n_in = m->in_first[a + 1] - in;
+
+	memcpy(&x, &m->op[a], sizeof(x));
+	memcpy(&y, &m->op[b], sizeof(y));
+	x.name = y.name = NULL;
+	x.layer = y.layer = 0;
+	x.mate = relative(x.mate, a), y.mate = relative(y.mate, b);
+	x.tied = relative(x.tied, a), y.tied = relative(y.tied, b);
+	if (memcmp(&x, &y, sizeof(x)) || m->in_first[b + 1] - m->in_first[b] != n_in ||
+	    m->out_first[b + 1] - m->out_first[b] != m->out_first[a + 1] - out)
+		return false;
+	for (uint32_t i = 0; i < n_in; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[in + i]], *f = &m->edge[m->in_edge[m->in_first[b] + i]];
+
+		if (a - e->src != b - f->src || e->elems != f->elems || e->no_grad != f->no_grad)
+			return false;
+	}
+	for (uint32_t i = 0; i < m->out_first[a + 1] - out; i++)
+		if (m->edge[out + i].dst - a != m->edge[m->out_first[b] + i].dst - b)
+			return false;
+	return true;
+}
+
+/* Ops of a layer that is like the one before it, as are both its neighbours, cost what those of that layer cost: what
+ * is fused with an op lies no farther away. Profiles have a time for each op. */
+static uint32_t *ops_alike(const struct mq_model *m, struct mq_arena *arena)
+{
+	uint32_t *like = mq_arena_array(arena, m->n_ops, uint32_t),
+		 *same = mq_arena_array(arena, m->n_layers + 2, uint32_t);
+	uint32_t *first = mq_arena_none(arena, m->n_layers + 1),
+		 *end = mq_arena_array(arena, m->n_layers + 1, uint32_t);
+
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		uint32_t layer = m->op[op].layer;
+
+		like[op] = op;
+		if (layer == MQ_NONE)
+			continue;
+		if (first[layer] == MQ_NONE)
+			first[layer] = op;
+		else if (end[layer] != op) /* not in one piece */
+			end[layer] = MQ_NONE;
+		end[layer] = end[layer] == MQ_NONE ? MQ_NONE : op + 1;
+	}
+	for (uint32_t l = 1; l < m->n_layers && !m->profile.n_types; l++) {
+		same[l] = first[l] == end[l - 1] && end[l] - first[l] == end[l - 1] - first[l - 1];
+		for (uint32_t op = first[l]; same[l] && op < end[l]; op++)
+			same[l] = same_op(m, op, op - first[l] + first[l - 1]);
+	}
+	for (uint32_t l = 2; l + 1 < m->n_layers; l++)
+		for (uint32_t op = first[l]; same[l - 1] && same[l] && same[l + 1] && op < end[l]; op++)
+			like[op] = like[op - first[l] + first[l - 1]];
+	return like;
+}
 
 /* The model as a plan has it that splits this op so. */
 static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint32_t split[MQ_N_DIMS])
@@ -63,13 +133,30 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 	return mq_cost_work(&at, &work);
 }
 
+/* The slot of the answer to a question, by its bytes; *known: it holds one. */
+static double *slot(struct asked *a, const void *key, size_t size, bool *known)
+{
+	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);
+
+	if (!*known)
+		MQ_PUSH(a->arena, a->answer, a->n_answers, a->room, NAN);
+	return &a->answer[at];
+}
+
 static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
 		      double samples)
 {
 	struct asked *a = context;
 	const struct mq_software *s = mq_question_software(&a->q);
+	double key[MQ_N_DIMS + 4] = { a->like[op], phase, device, samples };
+	bool known;
 
-	return op_cost(a, op, phase, device, split, samples, s->host, s->cuda_launch_blocking, false);
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		key[4 + d] = split[d];
+	double *answer = slot(a, key, sizeof(key), &known);
+	if (!known)
+		*answer = op_cost(a, op, phase, device, split, samples, s->host, s->cuda_launch_blocking, false);
+	return *answer;
 }
 
 /* Launches that take no time: of a factor, 0 means 1. */
@@ -128,12 +215,9 @@ static bool enters(const struct mq_model *m, const uint32_t *unit_of, uint32_t o
 	return false;
 }
 
-static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
-		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
+static struct mq_op_memory find_memory(struct asked *a, struct mq_low *low, uint32_t op,
+				       const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync, uint32_t dp)
 {
-	struct asked *a = context;
-	struct mq_low *low = stage_of(a, recompute);
-
 	low->model = low->q.model = model_of(a, op, split);
 	for (uint32_t i = 0; i < low->resolved->n_configs; i++) {
 		struct mq_config *c = &low->resolved->config[i];
@@ -146,7 +230,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 			c->n_devices *= c->split[d];
 	}
 	const struct mq_op_use use = mq_footprint_of_op(low, op, a->device, samples);
-	*memory = (struct mq_op_memory){
+	return (struct mq_op_memory){
 		.parameter_B = use.parameter_B,
 		.gradient_B = use.gradient_B,
 		.optimizer_B = use.optimizer_B,
@@ -155,14 +239,23 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 	};
 }
 
-/* The slot of the answer to a question, by its bytes; *known: it holds one. */
-static double *slot(struct asked *a, const void *key, size_t size, bool *known)
+static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
+		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
 {
-	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);
+	struct asked *a = context;
+	struct mq_low *low = stage_of(a, recompute);
+	bool by_layer = low->resolved->recompute_num_layers || low->resolved->offload_layers;
+	double key[MQ_N_DIMS + 5] = { by_layer ? op : a->like[op], samples, sync, dp, recompute };
+	bool known;
 
-	if (!*known)
-		MQ_PUSH(a->arena, a->answer, a->n_answers, a->room, NAN);
-	return &a->answer[at];
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		key[5 + d] = split[d];
+	uint32_t at = mq_index_put(a->memory_index, key, sizeof(key), a->n_memories, &known);
+	if (!known) {
+		struct mq_op_memory fresh = find_memory(a, low, op, split, samples, sync, dp);
+		MQ_PUSH(a->arena, a->memory, a->n_memories, a->memory_room, fresh);
+	}
+	*memory = a->memory[at];
 }
 
 static bool collective(void *context, const struct mq_coll_request *rq, double *seconds)
@@ -291,7 +384,11 @@ struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *aren
 	struct mq_costs *costs = mq_arena_alloc(arena, sizeof(*costs));
 	struct asked *a = mq_arena_alloc(arena, sizeof(*a));
 
-	*a = (struct asked){ .q = *q, .arena = arena, .index = mq_index_new(arena) };
+	*a = (struct asked){ .q = *q,
+			     .arena = arena,
+			     .index = mq_index_new(arena),
+			     .like = ops_alike(q->model, arena),
+			     .memory_index = mq_index_new(arena) };
 	while (a->device < q->cluster->n_devices && q->cluster->device[a->device].kind != MQ_GPU)
 		a->device++;
 	a->device %= q->cluster->n_devices;

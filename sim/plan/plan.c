@@ -59,8 +59,11 @@ bool mq_pipeline_deals(enum mq_pipeline p, uint32_t n_ranks, uint32_t chunks, ui
 		       char message[256])
 {
 	const struct mq_pipeline_kind *kind = mq_pipeline_kind(p);
+	bool whole = !kind->rounds || chunks == 1 || micro_batches % n_ranks == 0;
 
-	if (kind->rounds && chunks > 1 && micro_batches % n_ranks) {
+	if (!message)
+		return whole && (infer || micro_batches >= kind->least_rounds * n_ranks);
+	if (!whole) {
 		snprintf(message, 256, "the %s schedule needs micro-batches (%u) in multiples of its %u pipeline ranks",
 			 kind->name, micro_batches, n_ranks);
 		return false;

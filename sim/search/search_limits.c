@@ -117,6 +117,10 @@ static bool degrees_hold(const struct mq_limits *l, const struct mq_plan *plan, 
 bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan, const struct mq_train *train, char *message,
 		    size_t size)
 {
+	static const struct mq_limits none = { .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = -1 };
+
+	if (!memcmp(l, &none, offsetof(struct mq_limits, max_usd)))
+		return true;
 	struct spread d = spread_of(plan);
 
 	if (!degrees_hold(l, plan, &d, message, size) || !inner_hold(l, plan, d.most_tp, message, size) ||

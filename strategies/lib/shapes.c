@@ -285,7 +285,6 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 {
 	const struct shape_set *set = &space->set[p->set];
 	bool infer = space->problem->q->train->infer;
-	char message[256];
 
 	if (!p->dp || !p->tp || !p->pp || !p->cp || !p->ep || !p->virtual || !p->micro_batches ||
 	    p->set >= space->n_sets)
@@ -299,7 +298,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if (p->virtual > 1 && p->pp == 1)
 		return false;
-	if (!mq_pipeline_deals(p->pipeline, p->pp, p->virtual, p->micro_batches, false, message))
+	if (!mq_pipeline_deals(p->pipeline, p->pp, p->virtual, p->micro_batches, false, NULL))
 		return false;
 	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
 		return false; /* without stages all schedules are one */
