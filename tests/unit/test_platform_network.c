@@ -90,20 +90,22 @@ static void networks(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct mq_arena a = MQ_ARENA_INIT;
 		struct mq_err err = MQ_ERR_INIT;
-		struct mq_network_keys keys;
+		struct mq_machine *machine = mq_arena_array(&a, 1, struct mq_machine);
+		const char *keys = "";
+		uint32_t machines;
 		struct mq_platform_spec spec;
 		char *text = mq_arena_strdup(&a, cases[i].text);
 
 		assert_true(mq_network_probe(text));
-		enum mq_status status = mq_network_read(text, "net", cases[i].gpu, &a, &keys, &err);
-		const char *got = status == MQ_OK ? keys.notes : err.text;
+		enum mq_status status = mq_network_read(text, "net", cases[i].gpu, machine, &keys, &machines, &a, &err);
+		const char *got = status != MQ_OK ? err.text : machine->unused ? machine->unused : "";
 		if (status != (cases[i].keys ? MQ_OK : MQ_EINPUT) || !strstr(got, cases[i].notes) ||
-		    (status == MQ_OK && strcmp(keys.text, cases[i].keys) != 0))
-			fail_msg("%s\n%s\n'%s'", cases[i].text, got, status == MQ_OK ? keys.text : "");
+		    (status == MQ_OK && strcmp(keys, cases[i].keys) != 0))
+			fail_msg("%s\n%s\n'%s'", cases[i].text, got, keys);
 		if (status == MQ_OK) {
 			mq_platform_spec_init(&spec);
-			assert_int_equal(mq_platform_spec_parse(keys.text, &spec, &a, &err), MQ_OK);
-			assert_int_equal(spec.nodes, keys.machines);
+			assert_int_equal(mq_platform_spec_parse(keys, &spec, &a, &err), MQ_OK);
+			assert_int_equal(spec.nodes, machines);
 		}
 		mq_arena_fini(&a);
 	}

@@ -71,19 +71,20 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 
 /* A network of machines: the platform that its keys make. */
 static enum mq_status import_network(const char *path, char *text, const struct mq_import_options *options,
-				     const char *output, struct mq_import_report *report, struct mq_arena *arena,
-				     struct mq_err *err)
+				     const char *output, struct mq_machine *m, struct mq_import_report *report,
+				     struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_platform_spec spec;
-	struct mq_network_keys keys;
+	const char *keys;
+	uint32_t machines;
 
 	mq_platform_spec_init(&spec);
-	MQ_TRY(mq_network_read(text, path, options->gpu, arena, &keys, err));
-	MQ_TRY(mq_platform_spec_parse(keys.text, &spec, arena, err));
+	MQ_TRY(mq_network_read(text, path, options->gpu, m, &keys, &machines, arena, err));
+	MQ_TRY(mq_platform_spec_parse(keys, &spec, arena, err));
 	spec.name = plain_name(options->name ? options->name : path, arena);
 	MQ_TRY(mq_platform_generate(&spec, options->calib, output, err));
-	*report = (struct mq_import_report){ .format = keys.format, .n_machines = keys.machines };
-	snprintf(report->unused, sizeof(report->unused), "%s", keys.notes);
+	*report = (struct mq_import_report){ .format = m->format, .n_machines = machines };
+	snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");
 	return MQ_OK;
 }
 
@@ -104,7 +105,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 		if (!size)
 			return mq_bad(err, "%s: is empty", path);
 		if (mq_network_probe(text))
-			return import_network(path, text, options, output, report, arena, err);
+			return import_network(path, text, options, output, m, report, arena, err);
 	}
 	if (options->gpu && !type)
 		MQ_TRY(mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err));

@@ -38,15 +38,9 @@ struct graph {
 	struct port *port;
 	uint32_t n, room, n_ports, port_room;
 	uint32_t *unit, *pod; /* sets: leaves and their hosts; all of these that switches of the first level join */
-	const char *notes;
+	struct mq_machine *machine; /* whose `unused` says what is not used, or not said */
 	bool sharp;
 };
-
-static void note(struct graph *g, const char *text)
-{
-	if (!strstr(g->notes, text))
-		g->notes = mq_arena_printf(g->arena, "%s%s%s", g->notes, *g->notes ? ", " : "", text);
-}
 
 static uint32_t vertex_of(struct graph *g, const char *name, size_t length, bool is_switch)
 {
@@ -152,14 +146,15 @@ static enum mq_status read_slurm_line(struct graph *g, char *line, struct mq_err
 				return mq_bad(err, "%s: '%s' without SwitchName= before it", g->path, word);
 			MQ_TRY(add_list(g, at, switches, value, err));
 		} else {
-			note(g, mq_arena_printf(g->arena, "%.*s", (int)(value - word - 1), word));
+			mq_machine_unused(g->machine, g->arena,
+					  mq_arena_printf(g->arena, "%.*s", (int)(value - word - 1), word));
 		}
 		if (block) {
 			uint32_t core = vertex_of(g, "", 0, true);
 
 			MQ_TRY(add_port(g, at, core, 0, err));
 			MQ_TRY(add_port(g, core, at, 0, err));
-			note(g, "what joins the blocks (one switch is taken)");
+			mq_machine_unused(g->machine, g->arena, "what joins the blocks (one switch is taken)");
 		}
 	}
 	return MQ_OK;
@@ -205,7 +200,7 @@ static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *
 		return add_port(g, *at, vertex_of(g, id, strlen(id), true), GBps, err);
 	g->sharp = g->sharp || strstr(what, "Aggregation Node");
 	if (*id != 'H')
-		note(g, "routers");
+		mq_machine_unused(g->machine, g->arena, "routers");
 	if (*id != 'H' || strstr(what, "Aggregation Node"))
 		return MQ_OK;
 	/* a description begins with the machine's name, "n1 mlx5_0", unless it is the card's, "MT4129 ConnectX7" */
@@ -227,7 +222,7 @@ static enum mq_status find_levels(struct graph *g, uint32_t *levels, struct mq_e
 		if (!g->v[i].is_switch || !g->v[i].ports)
 			continue;
 		if (4 * g->v[i].ports < g->v[i].links)
-			note(g, "hosts on switches above others");
+			mq_machine_unused(g->machine, g->arena, "hosts on switches above others");
 		else
 			g->v[i].level = LEAF;
 	}
@@ -311,7 +306,7 @@ static void count_hosts(struct graph *g)
 		if (g->v[to].is_switch || g->v[leaf].level != LEAF)
 			continue;
 		if (g->v[to].named && 2 * g->v[to].ports <= usual) {
-			note(g, "hosts with half the ports of others");
+			mq_machine_unused(g->machine, g->arena, "hosts with half the ports of others");
 			continue;
 		}
 		mq_map_add(&pairs, mq_map_mix(leaf + 1, to + 1));
@@ -391,11 +386,13 @@ static const char *speeds_of(struct graph *g, uint32_t levels)
 			n++;
 		}
 	if (!(sum > 0)) {
-		note(g, "not said: ports, their rates, oversubscription");
+		mq_machine_unused(g->machine, g->arena, "not said: ports, their rates, oversubscription");
 		return "";
 	}
 	if (most > least)
-		note(g, mq_arena_printf(g->arena, "ports of %.4g to %.4g GB/s (their mean is taken)", least, most));
+		mq_machine_unused(
+			g->machine, g->arena,
+			mq_arena_printf(g->arena, "ports of %.4g to %.4g GB/s (their mean is taken)", least, most));
 	const char *text = mq_arena_printf(g->arena, " network=ib nics=%u nic_GBps=%.6g", usual_ports(g), sum / n);
 	if (levels > 1)
 		text = mq_arena_printf(g->arena, "%s oversub=%.4g", text, oversubscription(g, LEAF));
@@ -409,15 +406,15 @@ bool mq_network_probe(const char *text)
 	return strstr(text, "SwitchName=") || strstr(text, "BlockName=") || strstr(text, "switchguid=");
 }
 
-enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_arena *arena,
-			       struct mq_network_keys *keys, struct mq_err *err)
+enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_machine *machine,
+			       const char **keys, uint32_t *machines, struct mq_arena *arena, struct mq_err *err)
 {
 	struct graph *g = mq_arena_array(arena, 1, struct graph);
 	bool slurm = !strstr(text, "switchguid=");
 	uint32_t at = MQ_NONE, levels;
 	char *save = NULL;
 
-	*g = (struct graph){ .arena = arena, .path = path, .notes = "" };
+	*g = (struct graph){ .arena = arena, .path = path, .machine = machine };
 	mq_map_init(&g->names, arena, 64);
 	if (!gpu)
 		return mq_bad(err,
@@ -436,10 +433,9 @@ enum mq_status mq_network_read(char *text, const char *path, const char *gpu, st
 	MQ_TRY(find_levels(g, &levels, err));
 	MQ_TRY(find_sets(g, err));
 	count_hosts(g);
-	const char *leaves = leaves_of(g, levels > 2, &keys->machines);
-	keys->format = slurm ? "topology.conf" : "ibnetdiscover";
-	keys->text = mq_arena_printf(arena, "gpu=%s nodes=%u fabric=%s leaves=%s%s", gpu, keys->machines,
-				     usual_ports(g) > 1 ? "rail" : "fat-tree", leaves, speeds_of(g, levels));
-	keys->notes = g->notes;
+	machine->format = slurm ? "topology.conf" : "ibnetdiscover";
+	const char *leaves = leaves_of(g, levels > 2, machines);
+	*keys = mq_arena_printf(arena, "gpu=%s nodes=%u fabric=%s leaves=%s%s", gpu, *machines,
+				usual_ports(g) > 1 ? "rail" : "fat-tree", leaves, speeds_of(g, levels));
 	return MQ_OK;
 }

@@ -55,14 +55,17 @@ static double pcie_GBps(const struct mq_machine_device *d)
 	return d->pcie_GBps > 0 ? d->pcie_GBps : d->type->pcie_Bps / 1e9;
 }
 
-static void put_link(FILE *f, const char *name, double GBps, double us, const char *class)
+/* A link "KINDi", or "KINDi_j" where j is a device too. */
+static void put_link(FILE *f, const char *kind, uint32_t i, uint32_t j, double GBps, double us, const char *class)
 {
-	bool shared = !strcmp(class, "host");
+	char other[16] = "";
 
+	if (j != MQ_NONE)
+		snprintf(other, sizeof(other), "_%u", j);
 	fprintf(f,
-		"\t<link id=\"%s\" bandwidth=\"%.9gGBps\" latency=\"%.9gus\" sharing_policy=\"%s\">"
+		"\t<link id=\"%s%u%s\" bandwidth=\"%.9gGBps\" latency=\"%.9gus\" sharing_policy=\"%s\">"
 		"<prop id=\"mq_class\" value=\"%s\"/></link>\n",
-		name, GBps, us, shared ? "SHARED" : "SPLITDUPLEX", class);
+		kind, i, other, GBps, us, strcmp(class, "host") ? "SPLITDUPLEX" : "SHARED", class);
 }
 
 static bool all_p2p(const struct mq_machine *m)
@@ -115,43 +118,31 @@ static bool crosses_sockets(const struct mq_machine *m)
 
 static void put_links(const struct mq_machine *m, FILE *f)
 {
+	const struct mq_device_calib *cpu = cpu_of(m);
 	double widest[MQ_MACHINE_MAX] = { 0 };
-	char name[64];
 
 	for (uint32_t i = 0; i < m->n_devices; i++) {
 		const struct mq_machine_device *d = &m->device[i];
 
 		if (d->type->kind == MQ_CPU)
 			continue;
-		snprintf(name, sizeof(name), "pcie%u", i);
-		put_link(f, name, pcie_GBps(d), 0.5, "pcie");
+		put_link(f, "pcie", i, MQ_NONE, pcie_GBps(d), 0.5, "pcie");
 		if (d->pcie_switch != MQ_NONE && widest[d->pcie_switch] < pcie_GBps(d))
 			widest[d->pcie_switch] = pcie_GBps(d);
-		snprintf(name, sizeof(name), "nvswitch%u", i);
 		if (m->nvswitch && m->nvlink_GBps[i][i] > 0)
-			put_link(f, name, m->nvlink_GBps[i][i], 0.35, "nvswitch");
-		for (uint32_t j = i + 1; j < m->n_devices && !m->nvswitch; j++) {
-			snprintf(name, sizeof(name), "nvlink%u_%u", i, j);
+			put_link(f, "nvswitch", i, MQ_NONE, m->nvlink_GBps[i][i], 0.35, "nvswitch");
+		for (uint32_t j = i + 1; j < m->n_devices && !m->nvswitch; j++)
 			if (m->nvlink_GBps[i][j] > 0)
-				put_link(f, name, m->nvlink_GBps[i][j], 0.7, "nvlink");
-		}
+				put_link(f, "nvlink", i, j, m->nvlink_GBps[i][j], 0.7, "nvlink");
 	}
-	for (uint32_t i = 0; i < m->n_switches; i++) {
-		snprintf(name, sizeof(name), "pcie_switch%u", i);
-		put_link(f, name, widest[i], 0.2, "pcie-switch");
-	}
-	for (uint32_t i = 0; i + 1 < m->n_sockets && crosses_sockets(m); i++) {
-		snprintf(name, sizeof(name), "socket%u", i);
-		put_link(f, name, 62.4, 0.2, "socket");
-	}
-	const struct mq_device_calib *cpu = cpu_of(m);
-	if (cpu)
-		for (uint32_t i = 0; i < m->n_sockets; i++) {
-			snprintf(name, sizeof(name), "host%u", i);
-			put_link(f, name, cpu->pcie_Bps / 1e9, 0.2, "host");
-		}
-	else if (!all_p2p(m))
-		put_link(f, "host0", 102.4, 0.2, "host");
+	for (uint32_t i = 0; i < m->n_switches; i++)
+		put_link(f, "pcie_switch", i, MQ_NONE, widest[i], 0.2, "pcie-switch");
+	for (uint32_t i = 0; i + 1 < m->n_sockets && crosses_sockets(m); i++)
+		put_link(f, "socket", i, MQ_NONE, 62.4, 0.2, "socket");
+	for (uint32_t i = 0; i < m->n_sockets && cpu; i++)
+		put_link(f, "host", i, MQ_NONE, cpu->pcie_Bps / 1e9, 0.2, "host");
+	if (!cpu && !all_p2p(m))
+		put_link(f, "host", 0, MQ_NONE, 102.4, 0.2, "host");
 }
 
 static void step(FILE *f, const char *kind, uint32_t i, bool up)

@@ -47,17 +47,14 @@ enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct m
 enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type, struct mq_machine *machine,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
-/* A network of machines as keys of mq_platform_spec_parse. */
-struct mq_network_keys {
-	const char *format, *text, *notes; /* notes: what is in the file and not used, or not in it; "" = nothing */
-	uint32_t machines;
-};
 /* Is this a topology.conf or the output of ibnetdiscover? */
 bool mq_network_probe(const char *text);
-/* `text` is the whole file (changed while it is read), `gpu` what its machines have, as the key of that name. MQ_EINPUT:
- * no `gpu`, a line that cannot be read, a network that is no tree of up to three levels. */
-enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_arena *arena,
-			       struct mq_network_keys *keys, struct mq_err *err) MQ_MUST_CHECK;
+/* A network of `*machines` as keys of mq_platform_spec_parse. `text` is the whole file (changed while it is read), `gpu`
+ * what its machines have, as the key of that name; of `machine` format and unused are set. MQ_EINPUT: no `gpu`, a line
+ * that cannot be read, a network that is no tree of up to three levels. */
+enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_machine *machine,
+			       const char **keys, uint32_t *machines, struct mq_arena *arena,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* Is some pair joined by NVLink, through a switch or not? */
 bool mq_machine_has_nvlink(const struct mq_machine *machine);
