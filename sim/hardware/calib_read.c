@@ -277,11 +277,7 @@ static enum mq_status work_out(struct reading *r, struct item *item, struct mq_e
 	if (item->state == DONE)
 		return MQ_OK;
 	item->state = OPEN;
-	if (item->is_link) {
-		MQ_TRY(read_link(r, item, err));
-	} else {
-		MQ_TRY(read_device(r, item, err));
-	}
+	MQ_TRY(item->is_link ? read_link(r, item, err) : read_device(r, item, err));
 	item->state = DONE;
 	return MQ_OK;
 }
@@ -379,13 +375,11 @@ static enum mq_status finish(struct reading *r, struct mq_err *err)
 
 enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err)
 {
-	struct reading r = { .calib = calib, .roots = json_array() };
-	enum mq_status status = read_file(&r, path, err);
+	json_auto_t *roots = json_array();
+	struct reading r = { .calib = calib, .roots = roots };
 
-	if (status == MQ_OK)
-		status = finish(&r, err);
-	json_decref(r.roots);
-	return status;
+	MQ_TRY(read_file(&r, path, err));
+	return finish(&r, err);
 }
 
 enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
@@ -393,19 +387,16 @@ enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct
 	static const char nccl[] = "nccl.json"; /* constants of a library, no device or link */
 	uint32_t n;
 	const char **file = mq_folder_names(dir, "", ".json", calib->arena, &n);
-	struct reading r = { .calib = calib };
-	enum mq_status status = MQ_OK;
+	json_auto_t *roots = json_array();
+	struct reading r = { .calib = calib, .roots = roots };
 
 	if (!file)
 		return mq_bad(err, "%s: cannot read the folder of calibrations: %m", dir);
-	r.roots = json_array();
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (strcmp(file[i], nccl))
-			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, file[i]), err);
-	if (status == MQ_OK)
-		status = finish(&r, err);
-	json_decref(r.roots);
-	if (status == MQ_OK && !access(mq_arena_printf(calib->arena, "%s/%s", dir, nccl), F_OK))
-		status = mq_libraries_load(calib->libraries, dir, calib->arena, err);
-	return status;
+			MQ_TRY(read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, file[i]), err));
+	MQ_TRY(finish(&r, err));
+	return access(mq_arena_printf(calib->arena, "%s/%s", dir, nccl), F_OK) ?
+		       MQ_OK :
+		       mq_libraries_load(calib->libraries, dir, calib->arena, err);
 }

@@ -18,7 +18,7 @@ enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };
 
 struct drawing {
 	const struct mq_cluster *cluster;
-	struct mq_arena arena;
+	struct mq_arena *arena;
 	FILE *file;
 	uint32_t n_shown, *shown; /* devices */
 	bool *used;               /* [n_links] on a route between shown devices */
@@ -61,7 +61,7 @@ static void choose(struct drawing *d)
 
 	for (uint32_t i = 1; i < c->n_devices; i++)
 		mix |= strcmp(c->device[i].type, c->device[0].type) != 0;
-	d->shown = mq_arena_array(&d->arena, c->n_devices, uint32_t);
+	d->shown = mq_arena_array(d->arena, c->n_devices, uint32_t);
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct mq_device *device = &c->device[i];
 
@@ -230,7 +230,7 @@ static const char *junction_label(struct drawing *d, uint32_t root)
 static void put_junctions(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
-	bool *done = mq_arena_array(&d->arena, 2 * (size_t)c->n_links, bool);
+	bool *done = mq_arena_array(d->arena, 2 * (size_t)c->n_links, bool);
 
 	for (uint32_t i = 0; i < 2 * c->n_links; i++) {
 		uint32_t root = mq_root(d->parent, i), at = d->device_at[root];
@@ -290,12 +290,12 @@ static enum mq_status put_shared(struct drawing *d, struct mq_err *err)
 
 enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, struct mq_err *err)
 {
-	struct drawing d = { .cluster = cluster, .file = file, .arena = MQ_ARENA_INIT };
-	enum mq_status status;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	struct drawing d = { .cluster = cluster, .file = file, .arena = &arena };
 
-	d.used = mq_arena_array(&d.arena, cluster->n_links, bool);
-	d.parent = mq_arena_count(&d.arena, 2 * cluster->n_links);
-	d.device_at = mq_arena_array(&d.arena, 2 * (size_t)cluster->n_links, uint32_t);
+	d.used = mq_arena_array(&arena, cluster->n_links, bool);
+	d.parent = mq_arena_count(&arena, 2 * cluster->n_links);
+	d.device_at = mq_arena_array(&arena, 2 * (size_t)cluster->n_links, uint32_t);
 	choose(&d);
 	fprintf(file, "strict graph platform {\ngraph [fontname=\"Helvetica\", label=\"");
 	put_text(file, cluster->name);
@@ -305,18 +305,14 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 		"edge [fontname=\"Helvetica\", fontsize=8];\n",
 		cluster->n_devices, cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "",
 		d.n_shown < cluster->n_devices ? " (a few of each kind shown)" : "");
-	status = find_ends(&d, err);
-	if (status == MQ_OK)
-		status = find_devices(&d, err);
-	if (status == MQ_OK) {
-		put_machines(&d);
-		put_junctions(&d);
-		put_links(&d);
-		status = put_shared(&d, err);
-	}
+	MQ_TRY(find_ends(&d, err));
+	MQ_TRY(find_devices(&d, err));
+	put_machines(&d);
+	put_junctions(&d);
+	put_links(&d);
+	MQ_TRY(put_shared(&d, err));
 	fprintf(file, "}\n");
-	mq_arena_fini(&d.arena);
-	return status;
+	return MQ_OK;
 }
 
 static enum mq_status run_dot(const char *graph, const char *type, const char *output, struct mq_err *err)

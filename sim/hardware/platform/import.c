@@ -97,7 +97,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	const struct mq_device_calib *type = options->type;
 	char *text = NULL;
 	size_t size;
-	enum mq_status status = MQ_OK;
+	const char *source = plain_name(path ? path : "here", arena);
 
 	m->calib = options->calib;
 	if (path) {
@@ -110,28 +110,20 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	if (options->gpu && !type)
 		MQ_TRY(mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err));
 	MQ_TRY(path ? read_machine(path, text, type, m, arena, err) : mq_machine_read_hwloc(NULL, type, m, err));
-	if (status == MQ_OK) {
-		const char *source = plain_name(path ? path : "here", arena);
-
-		mq_machine_number(m);
-		if (options->n_cpus)
-			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu, options->cpu_memory_B, err);
-		if (status == MQ_OK)
-			status = write_platform(m, options->name ? plain_name(options->name, arena) : source, source,
-						output, err);
-	}
-	if (status == MQ_OK) {
-		*report = (struct mq_import_report){
-			.format = m->format,
-			.type = m->device[0].type->name,
-			.n_devices = m->n_devices,
-			.n_nics = m->n_nics,
-			.n_sockets = m->n_sockets,
-			.nvswitch = m->nvswitch,
-			.nvlink = mq_machine_has_nvlink(m),
-			.nic_GBps = m->nic_GBps,
-		};
-		snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");
-	}
-	return status;
+	mq_machine_number(m);
+	if (options->n_cpus)
+		MQ_TRY(mq_machine_add_cpus(m, options->n_cpus, options->cpu, options->cpu_memory_B, err));
+	MQ_TRY(write_platform(m, options->name ? plain_name(options->name, arena) : source, source, output, err));
+	*report = (struct mq_import_report){
+		.format = m->format,
+		.type = m->device[0].type->name,
+		.n_devices = m->n_devices,
+		.n_nics = m->n_nics,
+		.n_sockets = m->n_sockets,
+		.nvswitch = m->nvswitch,
+		.nvlink = mq_machine_has_nvlink(m),
+		.nic_GBps = m->nic_GBps,
+	};
+	snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");
+	return MQ_OK;
 }

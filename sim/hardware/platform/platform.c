@@ -151,26 +151,23 @@ static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *
 
 static enum mq_status find_devices(struct mq_arena *arena, struct found **list, uint32_t *n, struct mq_err *err)
 {
-	sg_host_t *all = sg_host_list();
 	size_t n_hosts = sg_host_count();
-	enum mq_status status = MQ_OK;
+	sg_host_t *all = sg_host_list(), *host = mq_arena_array(arena, n_hosts, sg_host_t);
 	enum mq_device_kind kind;
 
+	memcpy(host, all, n_hosts * sizeof(*host));
+	free(all);
 	*list = mq_arena_array(arena, n_hosts, struct found);
 	*n = 0;
-	for (size_t i = 0; i < n_hosts && status == MQ_OK; i++) {
-		struct found f = { .host = all[i], .name = sg_host_get_name(all[i]) };
+	for (size_t i = 0; i < n_hosts; i++) {
+		struct found f = { .host = host[i], .name = sg_host_get_name(host[i]) };
 		bool yes;
 
-		status = is_device(all[i], &yes, &kind, err);
-		if (status == MQ_OK)
-			status = number(all[i], "mq_rank", NAN, &f.rank, err);
-		if (status == MQ_OK && yes)
+		MQ_TRY(is_device(host[i], &yes, &kind, err));
+		MQ_TRY(number(host[i], "mq_rank", NAN, &f.rank, err));
+		if (yes)
 			(*list)[(*n)++] = f;
 	}
-	free(all);
-	if (status != MQ_OK)
-		return status;
 	qsort(*list, *n, sizeof(**list), by_rank);
 	for (uint32_t i = 1; i < *n; i++)
 		if ((*list)[i].rank == (*list)[i - 1].rank)

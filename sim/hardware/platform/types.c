@@ -1,52 +1,48 @@
 /* types.c - the device types that a platform file names, read without loading it: what a question leaves open is
- * decided before SimGrid has the file. Text that is no <prop id="mq_type" value="..."/> is passed over; a file that is
- * broken says so when it is loaded. SPDX-License-Identifier: Apache-2.0 */
+ * decided before SimGrid has the file. A file that is broken says so when it is loaded.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/generate.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* The value of an attribute of the tag that begins at `tag`; NULL = it has none. */
-static const char *attribute(const char *tag, const char *end, const char *name, struct mq_arena *arena)
+#include "base/text.h"
+#include "hardware/platform/xml.h"
+
+struct types {
+	struct mq_arena *arena;
+	const char **type;
+	uint32_t n, room;
+};
+
+static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, struct mq_err *err)
 {
-	size_t n = strlen(name);
+	struct types *t = context;
+	const char *value = mq_xml_attribute(tag, "value");
 
-	for (const char *c = tag; c + n + 2 < end; c++) {
-		if (c[-1] != ' ' || strncmp(c, name, n) || c[n] != '=' || (c[n + 1] != '"' && c[n + 1] != '\''))
-			continue;
-		const char *value = c + n + 2, *close = memchr(value, c[n + 1], (size_t)(end - value));
-
-		return close ? mq_arena_printf(arena, "%.*s", (int)(close - value), value) : NULL;
-	}
-	return NULL;
+	if (strcmp(tag->name, "prop") || strcmp(mq_xml_attribute(tag, "id"), "mq_type"))
+		return MQ_OK;
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!strcmp(t->type[i], value))
+			return MQ_OK;
+	MQ_PUSH(t->arena, t->type, t->n, t->room, mq_arena_strdup(t->arena, value));
+	return MQ_OK;
 }
 
 const char *const *mq_platform_types(const char *path, struct mq_arena *arena)
 {
-	const char **type = NULL;
-	uint32_t n = 0, room = 0;
-	char line[4096];
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct types t = { .arena = arena };
+	const struct mq_xml_reader reader = { .open = take_tag, .context = &t };
 	struct stat about;
-	FILE *file = stat(path, &about) || !S_ISREG(about.st_mode) ? NULL : fopen(path, "r");
+	struct mq_err none;
+	size_t size;
+	char *text;
 
-	while (file && fgets(line, sizeof(line), file))
-		for (char *tag = strstr(line, "<prop "), *end; tag; tag = strstr(end, "<prop ")) {
-			end = strchr(tag, '>');
-			if (!end)
-				break;
-			const char *id = attribute(tag + 1, end, "id", arena);
-			const char *value =
-				id && !strcmp(id, "mq_type") ? attribute(tag + 1, end, "value", arena) : NULL;
-			bool known = !value;
-
-			for (uint32_t i = 0; i < n && !known; i++)
-				known = !strcmp(type[i], value);
-			if (!known)
-				MQ_PUSH(arena, type, n, room, value);
-		}
-	if (file)
-		fclose(file);
-	MQ_PUSH(arena, type, n, room, NULL);
-	return type;
+	if (stat(path, &about) || !S_ISREG(about.st_mode) ||
+	    mq_text_read(path, 512, &scratch, &text, &size, &none) != MQ_OK ||
+	    mq_xml_read(text, size, path, &reader, &none) != MQ_OK)
+		t.n = 0; /* in whole or not at all */
+	MQ_PUSH(arena, t.type, t.n, t.room, NULL);
+	return t.type;
 }

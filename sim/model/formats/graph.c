@@ -201,23 +201,18 @@ static enum mq_status read_inputs(struct reader *r, const struct mq_json_at *at,
 	size_t i;
 
 	json_array_foreach(inputs, i, in) {
-		json_t *named =
+		json_auto_t *named =
 			json_is_string(in) ? json_pack("{s:O}", "from", in) : json_copy((json_t *)(uintptr_t)in);
 		const struct mq_json_at from = { at->path, at->place, named };
 		uint32_t src = MQ_NONE;
 		bool no_grad = false;
-		enum mq_status status = op_named(r, &from, "from", &src, err);
 
-		if (status == MQ_OK && src == MQ_NONE)
-			status = wrong(at, "inputs", "has an entry without \"from\"; give names of ops", err);
-		double elems = status == MQ_OK ? m->op[src].output : 0;
-		if (status == MQ_OK)
-			status = amount(r, &from, "elems", &elems, err);
-		if (status == MQ_OK)
-			status = mq_json_bool(&from, "no_grad", &no_grad, err);
-		json_decref(named);
-		if (status != MQ_OK)
-			return status;
+		MQ_TRY(op_named(r, &from, "from", &src, err));
+		if (src == MQ_NONE)
+			return wrong(at, "inputs", "has an entry without \"from\"; give names of ops", err);
+		double elems = m->op[src].output;
+		MQ_TRY(amount(r, &from, "elems", &elems, err));
+		MQ_TRY(mq_json_bool(&from, "no_grad", &no_grad, err));
 		mq_model_connect(&r->b, src, op, elems);
 		m->edge[m->n_edges - 1].no_grad = no_grad;
 	}
@@ -395,18 +390,12 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	struct reader r = { .path = path, .infer = request->train && request->train->infer };
 	MQ_SCOPED struct mq_arena file = MQ_ARENA_INIT;
 	json_auto_t *lines = json_array();
-	enum mq_status status = parse(path, &file, lines, err);
+	const char *options = !shipped ? mq_file_options(path, request) : colon ? colon + 1 : NULL;
 
-	if (status == MQ_OK) {
-		r.names = mq_index_new(&file);
-		mq_model_begin(&r.b, arena, shipped ? request->spec : mq_file_stem(path, arena));
-		status = read_lines(&r, lines, request,
-				    !shipped ? mq_file_options(path, request) :
-				    colon    ? colon + 1 :
-					       NULL,
-				    err);
-	}
-	MQ_TRY(status);
+	MQ_TRY(parse(path, &file, lines, err));
+	r.names = mq_index_new(&file);
+	mq_model_begin(&r.b, arena, shipped ? request->spec : mq_file_stem(path, arena));
+	MQ_TRY(read_lines(&r, lines, request, options, err));
 	return mq_model_finish(&r.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 

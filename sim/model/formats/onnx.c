@@ -330,6 +330,12 @@ static enum mq_status read_graph(struct reader *r, const Onnx__GraphProto *p, st
 	return MQ_OK;
 }
 
+static void proto_free(Onnx__ModelProto **proto)
+{
+	if (*proto)
+		onnx__model_proto__free_unpacked(*proto, NULL);
+}
+
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
@@ -339,27 +345,20 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	};
 	MQ_SCOPED struct mq_arena file = MQ_ARENA_INIT;
 	struct mq_bytes bytes;
-	Onnx__ModelProto *proto = NULL;
 
 	if (mq_file_options(path, request))
 		return mq_bad(err, "%s: ONNX files take no options ('%s' given)", path, mq_file_options(path, request));
-	enum mq_status status = mq_file_read(path, MAX_BYTES, &file, &bytes, err);
-	const uint8_t *data = status == MQ_OK ? (const uint8_t *)bytes.data : NULL;
-	if (data && !shallow(&onnx__model_proto__descriptor, data, data + bytes.size, MAX_DEPTH))
-		status = mq_bad(err, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
-	if (status == MQ_OK)
-		proto = onnx__model_proto__unpack(NULL, bytes.size, data);
-	if (status == MQ_OK && (!proto || !proto->graph || !proto->graph->n_node))
-		status = mq_bad(err, "%s: not a complete ONNX model; export it again", path);
-	if (status == MQ_OK) {
-		mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
-		r.names = mq_index_new(arena);
-		status = read_graph(&r, proto->graph, err);
-	}
-	if (proto)
-		onnx__model_proto__free_unpacked(proto, NULL);
-	if (status != MQ_OK)
-		return status;
+	MQ_TRY(mq_file_read(path, MAX_BYTES, &file, &bytes, err));
+	const uint8_t *data = (const uint8_t *)bytes.data;
+	if (!shallow(&onnx__model_proto__descriptor, data, data + bytes.size, MAX_DEPTH))
+		return mq_bad(err, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
+	__attribute__((cleanup(proto_free))) Onnx__ModelProto *proto =
+		onnx__model_proto__unpack(NULL, bytes.size, data);
+	if (!proto || !proto->graph || !proto->graph->n_node)
+		return mq_bad(err, "%s: not a complete ONNX model; export it again", path);
+	mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
+	r.names = mq_index_new(arena);
+	MQ_TRY(read_graph(&r, proto->graph, err));
 	mq_replica_flow_keep(r.g.b.model, r.g.traits, arena);
 	return mq_model_finish(&r.g.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
