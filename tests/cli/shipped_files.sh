@@ -25,6 +25,11 @@ key,x\nhidden_size,hidden\n
 key,field,read_by,written_by,least,most\nhidden_size,pattern,,,1,2\n
 key,field,read_by,written_by,least,most\nhidden_size,hidden,,nobody,1,2\n
 L
+damage models/huggingface_other_keys.csv model -m config.json <<'L'
+gone
+key\n
+key,not_modelled\n
+L
 damage models/huggingface_families.json model -m config.json <<'L'
 gone
 {}

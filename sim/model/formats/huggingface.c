@@ -50,7 +50,7 @@ static enum mq_status unknown_family(const struct mq_hf_family *families, const 
 static const char *note_of(const struct mq_hf_family *family, const struct mq_json_at *at, const char *type,
 			   bool guessed, uint32_t mtp, struct mq_arena *arena)
 {
-	const char *keys = guessed ? "" : mq_hf_unused_keys(family, at->object, arena), *note = "";
+	const char *keys = guessed ? "" : mq_hf_unread_keys(family, false, at->object, arena), *note = "";
 
 	if (guessed)
 		note = mq_arena_printf(
@@ -77,7 +77,7 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 
 	MQ_TRY(mq_hf_families(arena, &families, err));
 	const struct mq_hf_family *family = mq_hf_family_of(families, at, type, &guessed);
-	const char *keys = family && !guessed ? "" : mq_hf_unknown_keys(at->object, arena);
+	const char *keys = family && !guessed ? "" : mq_hf_unread_keys(families, true, at->object, arena);
 
 	if (!family || *keys)
 		return unknown_family(families, at, type, keys, arena, err);

@@ -1,5 +1,6 @@
 /* huggingface.c - see huggingface.h: reads a configuration by the tables that huggingface_keys.c reads.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,33 +104,15 @@ static void read_activation(const struct mq_json_at *at, struct mq_transformer *
 
 /* ---- what keys say together ----------------------------------------------------------------------- */
 
-/* Parts that are not modelled, by the key that switches them on. */
-static const char *const refused[][2] = {
-	{ "hidden_size_per_layer_input", "embeddings of each layer" },
-	{ "altup_num_inputs", "several streams" },
-	{ "num_kv_shared_layers", "layers that use keys of others" },
-	{ "use_double_wide_mlp", "layers of another width" },
-	{ "sparse_attention_config", "sparse attention by blocks" },
-	{ "compress_ratios", "compressed keys" },
-	{ "hc_mult", "hyper-connections" },
-	{ "zero_expert_num", "experts that do nothing" },
-	{ "block_configs", "layers of several widths" },
-	{ "attn_res_block_size", "attention over layers" },
-	{ "mla_use_output_gate", "a gate behind latent attention" },
-	{ "num_hash_layers", "routing by hashes" },
-	{ "num_mem_blocks", "blocks that layers share" },
-	{ "use_head_wise_attn_gate", "gates of heads" },
-	{ "dual_chunk_attention_config", "dual-chunk attention" },
-};
-
-static enum mq_status refuse_parts(const struct mq_json_at *at, struct mq_err *err)
+static enum mq_status refuse_parts(const struct mq_csv *others, const struct mq_json_at *at, struct mq_err *err)
 {
-	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
-		const json_t *v = json_object_get(at->object, refused[i][0]);
+	for (uint32_t i = 0; i < others->n_rows; i++) {
+		const char *key = mq_csv_word(others, i, "key"), *what = mq_csv_word(others, i, "not_modelled");
+		const json_t *v = *what ? json_object_get(at->object, key) : NULL;
 
 		if (v && !mq_hf_is_off(v))
 			return mq_bad(err, "%s: %s%s\"%s\": %s are not modelled", at->path, at->place,
-				      *at->place ? ": " : "", refused[i][0], refused[i][1]);
+				      *at->place ? ": " : "", key, what);
 	}
 	return MQ_OK;
 }
@@ -239,7 +222,7 @@ static enum mq_status settle(const struct mq_hf_family *f, const struct mq_json_
 {
 	bool before = true;
 
-	MQ_TRY(refuse_parts(at, err));
+	MQ_TRY(refuse_parts(f->others, at, err));
 	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
 	if (!before || (c->narrow && c->narrow != c->t.hidden))
 		return mq_bad(err,
@@ -325,40 +308,16 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 
 /* ---- keys that are not read ----------------------------------------------------------------------- */
 
-/* Lists of words, a blank before and behind each. */
+/* A blank before and behind each. */
 static const char llama_keys[] =
 	" hidden_size num_hidden_layers num_attention_heads num_key_value_heads intermediate_size vocab_size rms_norm_eps ";
-/* Keys that change nothing of a model that is modelled: whole names, and parts of names ("^": beginnings). */
-static const char inert[] =
-	" model_type architectures auto_map transformers_version use_cache pretraining_tp torchscript"
-	" problem_type prefix task_specific_params id2label label2id return_dict return_dict_in_generate"
-	" is_decoder is_causal head_dim mlp_bias attention_bias max_position_embeddings max_sequence_length"
-	" seq_length max_window_layers use_sliding_window partial_rotary_factor compression_config"
-	" model_max_length temperature top_p top_k typical_p early_stopping length_penalty repetition_penalty"
-	" max_length min_length do_sample bad_words_ids diversity_penalty fused_qkv sequence_parallel ep_size"
-	" seq_aux norm_topk_prob scoring_func topk_method num_logits_to_keep residual_in_fp32"
-	" use_mamba_kernels use_mambapy use_associative_scan chunk_size_feed_forward no_rope_layers"
-	" no_rope_layer_interval qk_head_dim use_conv_bias mamba_conv_bias mamba_hidden_act lm_head_bias"
-	" attn_temperature_tuning floor_scale attn_scale use_expert_bias use_routing_bias tokenizer_class"
-	" finetuning_task initial_context_length clip_qkv mrope_section use_mrope vision_feature_layer"
-	" quantization_config position_embedding_type gradient_checkpointing vocab_size_per_layer_input"
-	" remove_invalid_values low_cpu_mem_usage full_attn_alpha_factor"
-	" ";
-static const char inert_parts[] =
-	" _token_id _token_index dropout _pdrop dtype router multiplier softcap scal time_step _eps epsilon"
-	" initializer init_ _loss flash_att name_or_path rope unsloth _interleave _beta_factor _alpha_factor"
-	" num_beam ngram_size mup_ ^tie_ ^output_ ^attn_impl ^_attn_impl ^hidden_act ^mtp_ ^summary_ ^forced_"
-	" ^suppress_ ^begin_suppress ^num_return ^swiglu_"
-	" ";
-
-static bool is_inert(const char *key)
+/* Does a key change nothing of a model that is modelled? */
+static bool is_inert(const struct mq_csv *others, const char *key)
 {
-	char part[40];
-
-	for (const char *p = inert_parts; sscanf(p, " %39s", part) == 1; p = strchr(p + 1, ' '))
-		if (*part == '^' ? !strncmp(key, part + 1, strlen(part + 1)) : strstr(key, part) != NULL)
+	for (uint32_t i = 0; i < others->n_rows; i++)
+		if (!*mq_csv_word(others, i, "not_modelled") && !fnmatch(mq_csv_word(others, i, "key"), key, 0))
 			return true;
-	return mq_text_has_word(inert, key);
+	return false;
 }
 
 bool mq_hf_is_off(const json_t *value)
@@ -379,29 +338,20 @@ static bool is_read(const struct mq_hf_key *keys, const char *key)
 	return mq_text_has_word(others, key) || mq_hf_layer_key(key);
 }
 
-/* What is none of these keys, or none of Llama's. */
-static const char *list_keys(const json_t *object, const struct mq_hf_key *keys, struct mq_arena *arena)
+const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, const json_t *object,
+			      struct mq_arena *arena)
 {
 	const char *list = "", *key;
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-		bool known = is_inert(key) || (keys ? is_read(keys, key) : mq_text_has_word(llama_keys, key));
+		bool known = is_inert(family->others, key) ||
+			     (as_llama ? mq_text_has_word(llama_keys, key) : is_read(family->keys, key));
 
 		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)
 			list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
 	}
 	return list;
-}
-
-const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena)
-{
-	return list_keys(object, NULL, arena);
-}
-
-const char *mq_hf_unused_keys(const struct mq_hf_family *family, const json_t *object, struct mq_arena *arena)
-{
-	return list_keys(object, family->keys, arena);
 }
 
 /* The text part of a model with towers is also called by its name alone. */

@@ -9,17 +9,17 @@
 struct mq_hf_family; /* see huggingface_keys.h */
 
 /* The family of a configuration; NULL: none of these. An unknown one that has all of Llama's keys may be a Llama,
- * and `*guessed` says so: it is none where it has mq_hf_unknown_keys. */
+ * and `*guessed` says so: it is none where it has others (mq_hf_unread_keys). */
 const struct mq_hf_family *mq_hf_family_of(const struct mq_hf_family *families, const struct mq_json_at *at,
 					   const char *type, bool *guessed);
 
 /* Reads it; name, fused and seq of *t stay. *positions: the longest sequence that it names. */
 enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_transformer *t,
 			  uint32_t *positions, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
-/* Keys that may change a layer of what is otherwise a Llama, with blanks between; "": none. */
-const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena);
-/* Keys of a known family's configuration that nothing reads, and that may matter; likewise. */
-const char *mq_hf_unused_keys(const struct mq_hf_family *family, const json_t *object, struct mq_arena *arena);
+/* Keys of a configuration that the family does not read, and that may matter, with blanks between; "": none. `as_llama`:
+ * all but Llama's, of any family's tables. */
+const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, const json_t *object,
+			      struct mq_arena *arena);
 /* The "model_type" of the text part of a model with towers, where that says none; NULL: not known. */
 const char *mq_hf_text_type(const struct mq_json_at *top);
 /* t->towers: those that stand beside the text; `image`: pixels of a side, 0 = the model's own. t->hidden, seq, fused and

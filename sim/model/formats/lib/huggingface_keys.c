@@ -1,4 +1,4 @@
-/* huggingface_keys.c - see huggingface_keys.h: the reader of two tables of platforms/models, huggingface_keys.csv (a key
+/* huggingface_keys.c - see huggingface_keys.h: the reader of tables of platforms/models, huggingface_keys.csv (a key
  * and the field that it fills, whatever the family, since names mean the same nearly everywhere) and
  * huggingface_families.json (a family: which dialects its files are written in, and what holds of all of them, with the
  * transformers library's defaults of keys that nested configurations may leave out).
@@ -166,11 +166,14 @@ enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family 
 {
 	const struct mq_hf_key *keys;
 	struct mq_hf_family *list;
+	struct mq_csv *others = mq_arena_array(arena, 1, struct mq_csv);
 	const char *dir, *path;
 	json_auto_t *rows = NULL;
 
 	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
 	MQ_TRY(read_keys(mq_arena_printf(arena, "%s/huggingface_keys.csv", dir), arena, &keys, err));
+	MQ_TRY(mq_csv_load_of(mq_arena_printf(arena, "%s/huggingface_other_keys.csv", dir), "key,not_modelled", arena,
+			      others, err));
 	path = mq_arena_printf(arena, "%s/huggingface_families.json", dir);
 	MQ_TRY(mq_json_file_load(path, &rows, err));
 	if (!json_array_size(rows))
@@ -178,6 +181,7 @@ enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family 
 	*families = list = mq_arena_array(arena, json_array_size(rows) + 1, struct mq_hf_family);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		list[i].keys = keys;
+		list[i].others = others;
 		MQ_TRY(read_family(path, json_array_get(rows, i), &list[i], arena, err));
 	}
 	return MQ_OK;

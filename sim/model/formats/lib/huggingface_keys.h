@@ -3,6 +3,7 @@
 #ifndef MQ_MODEL_FORMATS_LIB_HUGGINGFACE_KEYS_H
 #define MQ_MODEL_FORMATS_LIB_HUGGINGFACE_KEYS_H
 
+#include "base/csv.h"
 #include "model/formats/lib/huggingface.h"
 
 /* A configuration as it is read: what becomes the description, and what its keys say together. */
@@ -55,6 +56,7 @@ struct mq_hf_family {
 	int dialects;
 	struct mq_hf_config start;
 	const struct mq_hf_key *keys; /* of all families, up to one without name */
+	const struct mq_csv *others;  /* keys that no family reads: huggingface_other_keys.csv */
 };
 
 /* Keys that the reader would make this description of. */
