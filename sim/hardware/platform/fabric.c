@@ -66,6 +66,16 @@ static void spoke(struct mq_gen *gen, const char *kind, uint32_t i, const char *
 		kind, i, hub, kind, i, hub, kind, i);
 }
 
+/* Between two zones, through the gateways of leaves, over the link KINDa_b. */
+static void between(struct mq_gen *gen, const char *zone, const uint32_t of[2], const uint32_t leaf[2],
+		    const char *kind, uint32_t a, uint32_t b)
+{
+	fprintf(gen->file,
+		"<zoneRoute src=\"%s%u\" dst=\"%s%u\" gw_src=\"leaf%ugw\" gw_dst=\"leaf%ugw\">"
+		"<link_ctn id=\"%s%u_%u\" direction=\"UP\"/></zoneRoute>\n",
+		zone, of[0], zone, of[1], leaf[0], leaf[1], kind, a, b);
+}
+
 void mq_gen_hub(struct mq_gen *gen, const char *name)
 {
 	fprintf(gen->file, "<zone id=\"%sswitch\" routing=\"None\"><router id=\"%sgw\"/></zone>\n", name, name);
@@ -170,19 +180,13 @@ static void put_dragonfly(struct mq_gen *gen)
 			mq_gen_leaf(gen, g * a + i);
 		for (uint32_t i = g * a; i < (g + 1) * a; i++)
 			for (uint32_t j = i + 1; j < (g + 1) * a; j++)
-				fprintf(f,
-					"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\" "
-					"gw_dst=\"leaf%ugw\"><link_ctn id=\"local%u_%u\" "
-					"direction=\"UP\"/></zoneRoute>\n",
-					i, j, i, j, i, j);
+				between(gen, "leaf", (uint32_t[]){ i, j }, (uint32_t[]){ i, j }, "local", i, j);
 		fprintf(f, "</zone>\n");
 	}
 	for (uint32_t i = 0; i < groups; i++)
 		for (uint32_t j = i + 1; j < groups; j++)
-			fprintf(f,
-				"<zoneRoute src=\"group%u\" dst=\"group%u\" gw_src=\"leaf%ugw\" "
-				"gw_dst=\"leaf%ugw\"><link_ctn id=\"global%u_%u\" direction=\"UP\"/></zoneRoute>\n",
-				i, j, fly_router(gen, i, j), fly_router(gen, j, i), i, j);
+			between(gen, "group", (uint32_t[]){ i, j },
+				(uint32_t[]){ fly_router(gen, i, j), fly_router(gen, j, i) }, "global", i, j);
 }
 
 /* ---- torus ------------------------------------------------------------------------------------ */
@@ -259,10 +263,8 @@ static void put_torus(struct mq_gen *gen)
 				if (pass == 0)
 					mq_gen_link(gen, link_GBps(gen), gen->switch_us, "fabric", "torus%u_%u", n, d);
 				else
-					fprintf(gen->file,
-						"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\" gw_dst=\"leaf%ugw\">"
-						"<link_ctn id=\"torus%u_%u\" direction=\"UP\"/></zoneRoute>\n",
-						n, to, n, to, n, d);
+					between(gen, "leaf", (uint32_t[]){ n, to }, (uint32_t[]){ n, to }, "torus", n,
+						d);
 			}
 	}
 }

@@ -135,45 +135,27 @@ static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen
 		at, node, kind, at);
 }
 
-static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
-{
-	const struct mq_gen_host host = { g, node, i, socket_of(g, switch_of(g, i)) };
-
-	gen->sink->host(gen, &host);
-}
-
 void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node)
 {
 	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
 
-	for (uint32_t i = 0; i < g->gpus; i++)
-		put_host(gen, node, g, i);
-}
-
-static void put_hosts(struct mq_gen *gen, uint32_t node)
-{
-	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
-
 	for (uint32_t i = 0; i < g->gpus; i++) {
-		put_host(gen, node, g, i);
-		put_host_link(gen, node, g, i);
+		gen->sink->host(gen, &(struct mq_gen_host){ g, node, i, socket_of(g, switch_of(g, i)) });
+		if (gen->file)
+			put_host_link(gen, node, g, i);
 	}
 }
 
-static void step(struct mq_gen *gen, uint32_t node, const char *kind, uint32_t i, const char *way)
+/* The next link of a route; its name is written as printf does. */
+static __attribute__((format(printf, 2, 3))) void step(struct mq_gen *gen, const char *name, ...)
 {
-	char name[64];
+	char text[64];
+	va_list ap;
 
-	snprintf(name, sizeof(name), "n%u%s%u%s", node, kind, i, way);
-	gen->sink->step(gen, name);
-}
-
-static void step_host_memory(struct mq_gen *gen, uint32_t node)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "n%uhost", node);
-	gen->sink->step(gen, name);
+	va_start(ap, name);
+	vsnprintf(text, sizeof(text), name, ap);
+	va_end(ap);
+	gen->sink->step(gen, text);
 }
 
 /* From PCIe switch s to t: up, across the sockets between them, down. */
@@ -181,12 +163,12 @@ static void cross_switches(struct mq_gen *gen, uint32_t node, const struct mq_ge
 {
 	uint32_t from = socket_of(g, s), to = socket_of(g, t);
 
-	step(gen, node, "pcie_switch", s, "_UP");
+	step(gen, "n%upcie_switch%u_UP", node, s);
 	for (uint32_t i = from; i < to; i++)
-		step(gen, node, "socket", i, "_UP");
+		step(gen, "n%usocket%u_UP", node, i);
 	for (uint32_t i = from; i > to; i--)
-		step(gen, node, "socket", i - 1, "_DOWN");
-	step(gen, node, "pcie_switch", t, "_DOWN");
+		step(gen, "n%usocket%u_DOWN", node, i - 1);
+	step(gen, "n%upcie_switch%u_DOWN", node, t);
 }
 
 static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a, uint32_t b)
@@ -194,32 +176,29 @@ static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_gro
 	uint32_t s = switch_of(g, a), t = switch_of(g, b);
 
 	if (g->cpu) {
-		step_host_memory(gen, node);
+		step(gen, "n%uhost", node);
 		return;
 	}
-	step(gen, node, "pcie", a, "_UP");
+	step(gen, "n%upcie%u_UP", node, a);
 	if (!g->p2p) {
-		step(gen, node, "pcie_switch", s, "_UP");
-		step_host_memory(gen, node);
-		step(gen, node, "pcie_switch", t, "_DOWN");
+		step(gen, "n%upcie_switch%u_UP", node, s);
+		step(gen, "n%uhost", node);
+		step(gen, "n%upcie_switch%u_DOWN", node, t);
 	} else if (s != t) {
 		cross_switches(gen, node, g, s, t);
 	}
-	step(gen, node, "pcie", b, "_DOWN");
+	step(gen, "n%upcie%u_DOWN", node, b);
 }
 
 void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
 {
 	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
-	char name[64];
 
 	if (g->intra == MQ_INTRA_NVSWITCH) {
-		step(gen, node, "nvswitch", a, "_UP");
-		step(gen, node, "nvswitch", b, "_DOWN");
+		step(gen, "n%unvswitch%u_UP", node, a);
+		step(gen, "n%unvswitch%u_DOWN", node, b);
 	} else if (g->intra == MQ_INTRA_MESH && pair_GBps(g, a, b) > 0) {
-		snprintf(name, sizeof(name), "n%unvlink%u_%u_%s", node, a < b ? a : b, a < b ? b : a,
-			 a < b ? "UP" : "DOWN");
-		gen->sink->step(gen, name);
+		step(gen, "n%unvlink%u_%u_%s", node, a < b ? a : b, a < b ? b : a, a < b ? "UP" : "DOWN");
 	} else {
 		pcie_path(gen, node, g, a, b);
 	}
@@ -232,10 +211,10 @@ void mq_gen_path_out(struct mq_gen *gen, uint32_t node, uint32_t i)
 	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
 
 	if (!gen->flat && !g->cpu)
-		step(gen, node, "pcie", i, "_UP");
+		step(gen, "n%upcie%u_UP", node, i);
 	if (!gen->flat && !g->cpu && s != t)
 		cross_switches(gen, node, g, s, t);
-	step(gen, node, "nic", nic, "_UP");
+	step(gen, "n%unic%u_UP", node, nic);
 }
 
 void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i)
@@ -244,11 +223,11 @@ void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i)
 	uint32_t nic = nic_of(g, i), s = switch_of(g, i);
 	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
 
-	step(gen, node, "nic", nic, "_DOWN");
+	step(gen, "n%unic%u_DOWN", node, nic);
 	if (!gen->flat && !g->cpu && s != t)
 		cross_switches(gen, node, g, t, s);
 	if (!gen->flat && !g->cpu)
-		step(gen, node, "pcie", i, "_DOWN");
+		step(gen, "n%upcie%u_DOWN", node, i);
 }
 
 static void put_pair(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
@@ -286,7 +265,7 @@ static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];
 
 	for (uint32_t n = first; n < end; n++)
-		put_hosts(gen, n);
+		mq_gen_node_hosts(gen, n);
 	fprintf(gen->file, "<router id=\"leaf%ugw\"/>\n", leaf);
 	for (uint32_t n = first; n < end; n++)
 		put_inner_routes(gen, n);
@@ -295,7 +274,7 @@ static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 static void put_node_zone(struct mq_gen *gen, uint32_t node)
 {
 	fprintf(gen->file, "<zone id=\"n%u\" routing=\"Cluster\">\n", node);
-	put_hosts(gen, node);
+	mq_gen_node_hosts(gen, node);
 	fprintf(gen->file, "<router id=\"n%ugw\"/>\n", node);
 	put_inner_routes(gen, node);
 	fprintf(gen->file, "</zone>\n");
