@@ -123,15 +123,14 @@ static uint64_t count_tasks(const struct together *g)
 	return n;
 }
 
-/* Jobs [from, to) as one schedule of many rounds; first_round[j] is that of a job's first step. */
-static struct mq_view merge(const struct together *g, uint32_t from, uint32_t to, struct mq_arena *arena,
-			    uint32_t *first_round)
+/* The jobs as one schedule of many rounds; first_round[j] is that of a job's first step. */
+static struct mq_view merge(const struct together *g, struct mq_arena *arena, uint32_t *first_round)
 {
 	struct merging m = { .arena = arena, .s = mq_arena_array(arena, 1, struct mq_schedule) };
 	struct mq_schedule *s = m.s;
 	size_t devices = 0, tasks = 0, deps = 0, rounds = 0;
 
-	for (uint32_t j = from; j < to; j++) {
+	for (uint32_t j = 0; j < g->n_jobs; j++) {
 		const struct mq_schedule *job = g->step[j].schedule;
 
 		devices += job->n_devices;
@@ -148,7 +147,7 @@ static struct mq_view merge(const struct together *g, uint32_t from, uint32_t to
 	s->dep = mq_arena_array(arena, deps, uint32_t);
 	m.round_of = mq_arena_array(arena, tasks, uint32_t);
 	m.before = mq_arena_array(arena, rounds, uint32_t);
-	for (uint32_t j = from; j < to; j++) {
+	for (uint32_t j = 0; j < g->n_jobs; j++) {
 		const struct mq_schedule *job = g->step[j].schedule;
 		const struct offsets at = { s->n_devices, s->n_comms, s->n_works };
 		uint32_t round = MQ_NONE;
@@ -171,15 +170,14 @@ static struct mq_view merge(const struct together *g, uint32_t from, uint32_t to
 
 /* ---- runs --------------------------------------------------------------------------------------------- */
 
-/* Ends of all rounds of jobs [from, to); bytes on links to `link_B` (may be NULL). */
-static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, uint32_t *first_round, double **end_s,
-			       double *link_B)
+/* Ends of all rounds; bytes on links to `link_B` (may be NULL). */
+static enum mq_status simulate(struct together *g, uint32_t *first_round, double **end_s, double *link_B)
 {
 	struct mq_exec_request request = *g->request;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict;
 
-	request.view = merge(g, from, to, &g->scratch, first_round);
+	request.view = merge(g, &g->scratch, first_round);
 	MQ_TRY(g->execute(&request, &g->scratch, &timeline, &verdict, g->err));
 	if (verdict != MQ_VERDICT_OK)
 		return mq_bad(g->err, "jobs together: %s%s%s", mq_verdict_name(verdict),
@@ -206,9 +204,10 @@ static enum mq_status run_alone(struct together *g, double *link_B)
 
 		late.start_s = 0;
 		one.step = &late;
+		one.n_jobs = 1;
 		one.repeat = &once;
 		one.scratch = (struct mq_arena)MQ_ARENA_INIT;
-		enum mq_status status = simulate(&one, 0, 1, &first, &end_s, link_B + (size_t)j * n_links);
+		enum mq_status status = simulate(&one, &first, &end_s, link_B + (size_t)j * n_links);
 		if (status == MQ_OK)
 			g->out->job[j].alone_s = end_s[first];
 		mq_arena_fini(&one.scratch);
@@ -247,7 +246,7 @@ static enum mq_status run_together(struct together *g, bool *enough)
 			      "jobs together: %.3g tasks, at most %.3g fit; ask for fewer steps, smaller "
 			      "jobs, or jobs whose steps are of more similar length",
 			      (double)count_tasks(g), (double)MQ_TOGETHER_TASKS);
-	MQ_TRY(simulate(g, 0, g->n_jobs, first, &end_s, NULL));
+	MQ_TRY(simulate(g, first, &end_s, NULL));
 	for (uint32_t j = 0; j < g->n_jobs; j++) {
 		double done_s = end_s[first[j] + g->repeat[j] - 1];
 
@@ -303,14 +302,7 @@ struct load {
 	double sum_B;
 };
 
-static int heavier(const void *a, const void *b)
-{
-	const struct load *x = a, *y = b;
-
-	if (x->sum_B != y->sum_B)
-		return x->sum_B < y->sum_B ? 1 : -1;
-	return x->link < y->link ? -1 : 1;
-}
+MQ_COMPARE(heavier, struct load, MQ_ORDER(b->sum_B, a->sum_B) ?: MQ_ORDER(a->link, b->link))
 
 static void list_shared(struct together *g, const double *link_B)
 {

@@ -42,8 +42,8 @@ enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
 struct batch {
 	const struct mq_plan *const *plan;
 	const struct mq_job *const *job; /* NULL = the pool's own for all */
-	uint32_t *order, next, n;
-	uint32_t *back, n_back; /* [n] to be handed out again: their worker was not at work on them */
+	uint32_t *todo,
+		n_todo; /* [n] to be handed out, the last first; some again: their worker was not at work on them */
 	uint32_t *lost, n_lost; /* [n] their worker died once: after the others, alone */
 	bool *died;             /* [n] */
 };
@@ -159,12 +159,10 @@ static enum mq_status start_server(struct mq_pool *p, struct mq_err *err);
 static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void *question, size_t n,
 			  struct mq_wire_head *head, void **bytes, int *passed, struct mq_err *err)
 {
-	int none;
-
 	if (p->control < 0)
 		return mq_fail(err, MQ_ETIME, "the simulation server is gone");
-	while (!mq_wire_send(p->control, kind, question, n) ||
-	       !mq_wire_receive_fd(p->control, &p->scratch, head, bytes, passed ? passed : &none))
+	while (!mq_wire_send(p->control, kind, question, n, -1) ||
+	       !mq_wire_receive(p->control, &p->scratch, head, bytes, passed))
 		MQ_TRY(start_server(p, err));
 	return head->kind == MQ_WIRE_FAILED ? told(*bytes, head->size, err) : MQ_OK;
 }
@@ -287,7 +285,7 @@ static enum mq_status start_once(struct mq_pool *p, struct mq_err *err)
 	p->n_vain++;
 	MQ_TRY(spawn(p, err));
 	forget_message(p);
-	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes))
+	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes, NULL))
 		return server_died(p, err);
 	if (head.kind == MQ_WIRE_FAILED)
 		return told(bytes, head.size, err);
@@ -302,9 +300,9 @@ static void drop_worker(struct mq_pool *p, struct worker *w)
 	if (w->fd >= 0)
 		close(w->fd);
 	if (w->plan != MQ_NONE)
-		p->batch->back[p->batch->n_back++] = w->plan;
+		p->batch->todo[p->batch->n_todo++] = w->plan;
 	if (w->queued != MQ_NONE)
-		p->batch->back[p->batch->n_back++] = w->queued;
+		p->batch->todo[p->batch->n_todo++] = w->queued;
 	w->fd = -1;
 	w->plan = w->queued = MQ_NONE;
 }
@@ -443,7 +441,7 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 
 	MQ_TRY(let_go(p, w, &how, err));
 	if (!late && how == -1) {
-		b->back[b->n_back++] = plan;
+		b->todo[b->n_todo++] = plan;
 	} else if (!late && !b->died[plan]) {
 		b->died[plan] = true;
 		b->lost[b->n_lost++] = plan;
@@ -470,7 +468,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 	if (size > SMALL_PLAN)
 		p->mean_s = 0; /* a second one might block this process until it is read */
 	/* A failure to send shows as a dead worker when its answer is read. */
-	(void)mq_wire_send(w->fd, MQ_WIRE_JUDGE, bytes, size);
+	(void)mq_wire_send(w->fd, MQ_WIRE_JUDGE, bytes, size, -1);
 	forget_message(p);
 	return MQ_OK;
 }
@@ -494,7 +492,7 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	struct mq_wire_head head;
 	void *bytes;
 
-	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes) || head.size != sizeof(*r))
+	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes, NULL) || head.size != sizeof(*r))
 		return bury(p, w, false, r, err);
 	memcpy(r, bytes, sizeof(*r));
 	p->n_vain = 0;
@@ -543,14 +541,11 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
-/* Next plan of the batch: one that a dead worker left first; one that killed a worker last, when no other
- * is at work. MQ_NONE = none. */
+/* Next plan of the batch: one that killed a worker last, when no other is at work. MQ_NONE = none. */
 static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 {
-	if (b->n_back)
-		return b->back[--b->n_back];
-	if (b->next < b->n)
-		return b->order[b->next++];
+	if (b->n_todo)
+		return b->todo[--b->n_todo];
 	return b->n_lost && !busy(p) ? b->lost[--b->n_lost] : MQ_NONE;
 }
 
@@ -591,10 +586,10 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 
 		if (w->plan == MQ_NONE)
 			continue;
-		b->back[b->n_back++] = w->plan;
+		b->todo[b->n_todo++] = w->plan;
 		MQ_TRY(let_go(p, w, &how, err));
 	}
-	while (b->next < b->n || b->n_back || b->n_lost)
+	while (b->n_todo || b->n_lost)
 		result[next_plan(p, b)] = mq_result_none(MQ_N_VERDICTS);
 	return MQ_OK;
 }
@@ -602,7 +597,7 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result, struct mq_err *err)
 {
 	for (;;) {
-		bool over = b->next == b->n && !b->n_back && !busy(p);
+		bool over = !b->n_todo && !busy(p);
 
 		if (over && !b->n_lost)
 			return MQ_OK;
@@ -624,13 +619,16 @@ enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *pla
 enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const *job, const struct mq_plan *const *plan,
 				  uint32_t n, struct mq_result *result, struct mq_err *err)
 {
-	struct batch b = { .plan = plan, .job = job, .n = n };
+	struct batch b = { .plan = plan, .job = job, .n_todo = n };
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
 	if (!n)
 		return MQ_OK;
-	b.order = mq_pool_order(plan, n, &scratch);
-	b.back = mq_arena_array(&scratch, n, uint32_t);
+	const uint32_t *order = mq_pool_order(plan, n, &scratch);
+
+	b.todo = mq_arena_array(&scratch, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		b.todo[n - 1 - i] = order[i];
 	b.lost = mq_arena_array(&scratch, n, uint32_t);
 	b.died = mq_arena_array(&scratch, n, bool);
 	p->batch = &b;
@@ -678,8 +676,8 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 
 	for (;;) {
 		MQ_TRY(revive(p, w, err));
-		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size) && hear_out(p, w) &&
-		    mq_wire_receive(w->fd, &p->scratch, head, answer))
+		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size, -1) && hear_out(p, w) &&
+		    mq_wire_receive(w->fd, &p->scratch, head, answer, NULL))
 			break;
 		MQ_TRY(let_go(p, w, &how, err));
 		deaths += how != -1;

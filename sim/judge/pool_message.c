@@ -39,76 +39,57 @@ static bool receive_all(int fd, void *bytes, uint64_t size)
 	return true;
 }
 
-bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size)
-{
-	struct mq_wire_head head = { .kind = kind, .size = size };
-
-	return send_all(fd, &head, sizeof(head)) && send_all(fd, bytes, size);
-}
-
 union control {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(int))];
 };
 
-bool mq_wire_send_fd(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed)
+bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed)
 {
 	struct mq_wire_head head = { .kind = kind, .size = size };
-	union control control = { 0 };
-	struct iovec part = { .iov_base = &head, .iov_len = sizeof(head) };
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	union control control = {
+		.head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) }
 	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &passed, sizeof(int));
+	struct iovec part = { .iov_base = &head, .iov_len = sizeof(head) };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = passed >= 0 ? &control : NULL,
+				  .msg_controllen = passed >= 0 ? sizeof(control) : 0 };
 	ssize_t sent;
+
+	memcpy(CMSG_DATA(&control.head), &passed, sizeof(int));
 	do
 		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent == sizeof(head) && send_all(fd, bytes, size);
+	return sent > 0 && send_all(fd, (char *)&head + sent, sizeof(head) - (size_t)sent) && send_all(fd, bytes, size);
 }
 
-static bool receive_body(int fd, struct mq_arena *arena, const struct mq_wire_head *head, void **bytes)
-{
-	if (head->size > (uint64_t)LARGEST_MB << 20)
-		return false;
-	*bytes = mq_arena_alloc(arena, head->size + 1); /* text is ended by the zero */
-	return receive_all(fd, *bytes, head->size);
-}
-
-bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes)
-{
-	return receive_all(fd, head, sizeof(*head)) && receive_body(fd, arena, head, bytes);
-}
-
-bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed)
+bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed)
 {
 	union control control = { 0 };
 	struct iovec part = { .iov_base = head, .iov_len = sizeof(*head) };
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = passed ? &control : NULL,
+				  .msg_controllen = passed ? sizeof(control) : 0 };
+	int got_fd = -1;
 	ssize_t got;
 
-	*passed = -1;
 	do
 		got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
-	if (got <= 0)
-		return false;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(passed, CMSG_DATA(c), sizeof(int));
-	if (!receive_all(fd, (char *)head + got, sizeof(*head) - (size_t)got) ||
-	    !receive_body(fd, arena, head, bytes)) {
-		if (*passed >= 0)
-			close(*passed);
-		*passed = -1;
-		return false;
+		memcpy(&got_fd, CMSG_DATA(c), sizeof(int));
+	bool whole = got > 0 && receive_all(fd, (char *)head + got, sizeof(*head) - (size_t)got) &&
+		     head->size <= (uint64_t)LARGEST_MB << 20;
+	if (whole) {
+		*bytes = mq_arena_alloc(arena, head->size + 1); /* text is ended by the zero */
+		whole = receive_all(fd, *bytes, head->size);
 	}
-	return true;
+	if (!whole && got_fd >= 0)
+		close(got_fd);
+	if (passed)
+		*passed = whole ? got_fd : -1;
+	return whole;
 }

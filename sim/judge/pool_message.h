@@ -29,10 +29,9 @@ struct mq_wire_head {
 	uint64_t size;
 };
 
-/* False: the other side is gone (or, for receive, sent something impossible). */
-bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size);
-bool mq_wire_send_fd(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed);
-bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes);
-bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed);
+/* False: the other side is gone (or, for receive, sent something impossible). `passed`: a file descriptor, -1 for none;
+ * who receives and expects none gives NULL. */
+bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed);
+bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed);
 
 #endif

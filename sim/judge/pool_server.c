@@ -41,9 +41,47 @@ struct server {
 	uint32_t n_children, child_room;
 };
 
-static void send_error(int fd, const struct mq_err *err)
+/* What goes back to whoever asked; in the scratch arena. */
+struct answer {
+	enum mq_wire_kind kind;
+	const void *bytes;
+	size_t size;
+	int fd; /* passed along and closed; -1 = none */
+};
+
+/* One question; *answer begins as an empty one of the same kind. An error is the answer, too. */
+typedef enum mq_status handle_fn(struct server *s, const struct mq_wire_head *head, const void *bytes,
+				 struct answer *answer, struct mq_err *err);
+
+static void put(struct server *s, struct answer *answer, const void *bytes, size_t size)
 {
-	(void)mq_wire_send(fd, MQ_WIRE_FAILED, err, sizeof(*err));
+	answer->bytes = memcpy(mq_arena_alloc(&s->scratch, size), bytes, size);
+	answer->size = size;
+}
+
+/* Answers questions until nobody asks any more. */
+static void attend(struct server *s, int fd, handle_fn *handle)
+{
+	struct mq_wire_head head;
+	bool going = true;
+	void *bytes;
+
+	while (going && mq_wire_receive(fd, &s->scratch, &head, &bytes, NULL)) {
+		struct answer answer = { .kind = (enum mq_wire_kind)head.kind, .fd = -1 };
+		struct mq_err err = MQ_ERR_INIT;
+
+		s->judged_tasks = 0;
+		if (handle(s, &head, bytes, &answer, &err) == MQ_OK)
+			going = mq_wire_send(fd, answer.kind, answer.bytes, answer.size, answer.fd);
+		else
+			going = mq_wire_send(fd, MQ_WIRE_FAILED, &err, sizeof(err), -1);
+		going = going && answer.kind != MQ_WIRE_LAST;
+		if (answer.fd >= 0)
+			close(answer.fd);
+		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
+		if (s->judged_tasks > LARGE_TASKS)
+			malloc_trim(0); /* memory is kept, but not gigabytes */
+	}
 }
 
 /* ---- worker ------------------------------------------------------------------------------------ */
@@ -93,7 +131,6 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 		status = take_question(s, &parts, &err);
 	if (status == MQ_OK)
 		status = mq_plan_unpack(parts.plan, parts.plan_size, &s->scratch, &plan, &err);
-	s->judged_tasks = 0;
 	struct mq_judge how = s->judge;
 	if (status == MQ_OK && outputs)
 		how = mq_outputs_judge(&s->judge, &plan, outputs);
@@ -112,11 +149,11 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 
 /* The numbers are those of any judgement of this plan, to the last digit; words and files are of one that shows
  * every task. */
-static bool detail(struct server *s, int fd, const void *bytes, size_t size)
+static enum mq_status detail(struct server *s, const void *bytes, size_t size, struct answer *answer,
+			     struct mq_err *err)
 {
 	const struct mq_outputs *outputs = &s->asked_job.outputs;
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_judged out;
 
 	judge(s, bytes, size, NULL, &out);
@@ -124,75 +161,50 @@ static bool detail(struct server *s, int fd, const void *bytes, size_t size)
 	mq_arena_rewind(&s->scratch, mark);
 	judge(s, bytes, size, outputs, &out);
 	mq_outputs_explain(&out, &result);
-	if (mq_simulate_outputs(&s->judge, &out, outputs, &result, &err) != MQ_OK) {
-		send_error(fd, &err);
-		return true;
-	}
-	return mq_wire_send(fd, MQ_WIRE_DETAIL, &result, sizeof(result));
+	MQ_TRY(mq_simulate_outputs(&s->judge, &out, outputs, &result, err));
+	put(s, answer, &result, sizeof(result));
+	return MQ_OK;
 }
 
-static bool together(struct server *s, int fd, const void *bytes, size_t size)
+static enum mq_status together(struct server *s, const void *bytes, size_t size, struct answer *answer,
+			       struct mq_err *err)
 {
-	struct mq_err err = MQ_ERR_INIT;
 	const struct mq_question all = { .cluster = s->cluster, .calib = s->calib };
 	const struct mq_judge whole = { .q = &all,
 					.execute = mq_execute_simgrid,
 					.interference = !s->job.asked.no_interference,
 					.timeout_s = s->job.asked.timeout_s };
-	size_t answer_size;
-	void *answer;
+	void *packed;
 
 	s->judged_tasks = LARGE_TASKS + 1; /* gives memory back */
-	if (mq_coscheduled_answer(&whole, bytes, size, &s->scratch, &answer, &answer_size, &err) != MQ_OK) {
-		send_error(fd, &err);
-		return true;
-	}
-	return mq_wire_send(fd, MQ_WIRE_TOGETHER, answer, answer_size);
+	MQ_TRY(mq_coscheduled_answer(&whole, bytes, size, &s->scratch, &packed, &answer->size, err));
+	answer->bytes = packed;
+	return MQ_OK;
 }
 
-static void work(struct server *s, int fd)
+static enum mq_status work(struct server *s, const struct mq_wire_head *head, const void *bytes, struct answer *answer,
+			   struct mq_err *err)
 {
-	struct mq_wire_head head;
-	bool going = true;
-	void *bytes;
+	struct mq_judged out;
 
-	/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than
-	 * many a simulation. */
-	mallopt(M_MMAP_MAX, 0);
-	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	while (going && mq_wire_receive(fd, &s->scratch, &head, &bytes)) {
-		if (head.kind == MQ_WIRE_DETAIL) {
-			going = detail(s, fd, bytes, head.size);
-		} else if (head.kind == MQ_WIRE_TOGETHER) {
-			going = together(s, fd, bytes, head.size);
-		} else {
-			struct mq_judged out;
-			judge(s, bytes, head.size, NULL, &out);
-			bool worn = mq_simgrid_is_worn();
-			going = mq_wire_send(fd, worn ? MQ_WIRE_LAST : MQ_WIRE_JUDGE, &out.result,
-					     sizeof(out.result)) &&
-				!worn;
-		}
-		bool large = s->judged_tasks > LARGE_TASKS;
-		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
-		if (large)
-			malloc_trim(0); /* but not gigabytes */
-	}
-	_exit(0);
+	if (head->kind == MQ_WIRE_DETAIL)
+		return detail(s, bytes, head->size, answer, err);
+	if (head->kind == MQ_WIRE_TOGETHER)
+		return together(s, bytes, head->size, answer, err);
+	judge(s, bytes, head->size, NULL, &out);
+	put(s, answer, &out.result, sizeof(out.result));
+	answer->kind = mq_simgrid_is_worn() ? MQ_WIRE_LAST : MQ_WIRE_JUDGE;
+	return MQ_OK;
 }
 
 /* ---- server ------------------------------------------------------------------------------------- */
 
-static bool fork_worker(struct server *s)
+static enum mq_status fork_worker(struct server *s, struct answer *answer, struct mq_err *err)
 {
-	struct mq_err err = MQ_ERR_INIT;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-		(void)mq_fail(&err, MQ_ETIME, "cannot make a worker: %s", strerror(errno));
-		send_error(MQ_WIRE_FD, &err);
-		return true;
-	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return mq_fail(err, MQ_ETIME, "cannot make a worker: %s", strerror(errno));
 	pid_t server = getpid(), pid = fork();
 	if (!pid) {
 		/* Nobody else would end it in the middle of a simulation. */
@@ -200,23 +212,23 @@ static bool fork_worker(struct server *s)
 			_exit(0);
 		close(pair[0]);
 		close(MQ_WIRE_FD);
-		work(s, pair[1]);
+		/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than
+		 * many a simulation. */
+		mallopt(M_MMAP_MAX, 0);
+		mallopt(M_TRIM_THRESHOLD, INT_MAX);
+		attend(s, pair[1], work);
+		_exit(0);
 	}
 	close(pair[1]);
-	bool sent;
-	if (pid < 0) {
-		(void)mq_fail(&err, MQ_ETIME, "cannot fork a worker: %s", strerror(errno));
-		send_error(MQ_WIRE_FD, &err);
-		sent = true;
-	} else {
-		MQ_PUSH(&s->arena, s->child, s->n_children, s->child_room, pid);
-		sent = mq_wire_send_fd(MQ_WIRE_FD, MQ_WIRE_FORK, &pid, sizeof(pid), pair[0]);
-	}
-	close(pair[0]);
-	return sent;
+	answer->fd = pair[0];
+	if (pid < 0)
+		return mq_fail(err, MQ_ETIME, "cannot fork a worker: %s", strerror(errno));
+	MQ_PUSH(&s->arena, s->child, s->n_children, s->child_room, pid);
+	put(s, answer, &pid, sizeof(pid));
+	return MQ_OK;
 }
 
-static bool reap(struct server *s, pid_t pid)
+static void reap(struct server *s, pid_t pid, struct answer *answer)
 {
 	int status = 0;
 
@@ -228,28 +240,22 @@ static bool reap(struct server *s, pid_t pid)
 				;
 			break;
 		}
-	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_REAP, &status, sizeof(status));
+	put(s, answer, &status, sizeof(status));
 }
 
 struct routes {
 	uint32_t *word, n, room;
 };
 
-static void put(struct routes *r, struct mq_arena *arena, uint32_t word)
-{
-	MQ_PUSH(arena, r->word, r->n, r->room, word);
-}
-
 static enum mq_status put_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst, struct mq_err *err)
 {
 	const struct mq_route *route;
 
 	MQ_TRY(mq_cluster_route(s->cluster, src, dst, &route, err));
-	put(r, &s->scratch, src);
-	put(r, &s->scratch, dst);
-	put(r, &s->scratch, route->n_links);
-	for (uint32_t i = 0; i < route->n_links; i++)
-		put(r, &s->scratch, route->link[i]);
+	const uint32_t head[] = { src, dst, route->n_links };
+
+	for (uint32_t i = 0; i < 3 + route->n_links; i++)
+		MQ_PUSH(&s->scratch, r->word, r->n, r->room, i < 3 ? head[i] : route->link[i - 3]);
 	return MQ_OK;
 }
 
@@ -277,23 +283,16 @@ static void neighbours(const struct mq_cluster *c, uint32_t device, uint32_t *fi
 /* Whoever asks about one pair asks about those beside it next, which are told at once: inside a machine all its pairs;
  * between machines those that follow, both ends one further each (rings, stages), and all of one machine to the device
  * asked about. Those without a route are left out, and refused when asked about. */
-static bool answer_route(struct server *s, const uint32_t *ends)
+static enum mq_status answer_route(struct server *s, const uint32_t *ends, struct answer *answer, struct mq_err *err)
 {
 	enum { FOLLOW = 64 };
 	const struct mq_cluster *c = s->cluster;
-	struct mq_err err = MQ_ERR_INIT;
 	struct routes r = { 0 };
 	uint32_t src = ends[0], dst = ends[1], first, end;
 
-	if (src >= c->n_devices || dst >= c->n_devices) {
-		(void)mq_fail(&err, MQ_EBUG, "route between ranks %u and %u of %u", src, dst, c->n_devices);
-		send_error(MQ_WIRE_FD, &err);
-		return true;
-	}
-	if (put_route(s, &r, src, dst, &err) != MQ_OK) {
-		send_error(MQ_WIRE_FD, &err);
-		return true;
-	}
+	if (src >= c->n_devices || dst >= c->n_devices)
+		return mq_fail(err, MQ_EBUG, "route between ranks %u and %u of %u", src, dst, c->n_devices);
+	MQ_TRY(put_route(s, &r, src, dst, err));
 	bool inside = c->device[src].node == c->device[dst].node;
 	neighbours(c, src, &first, &end);
 	for (uint32_t i = first; i < end; i++) {
@@ -304,34 +303,33 @@ static bool answer_route(struct server *s, const uint32_t *ends)
 	}
 	for (uint32_t i = 1; !inside && i < FOLLOW && src + i < c->n_devices && dst + i < c->n_devices; i++)
 		try_route(s, &r, src + i, dst + i);
-	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, r.word, r.n * sizeof(*r.word));
+	answer->bytes = r.word;
+	answer->size = r.n * sizeof(*r.word);
+	return MQ_OK;
+}
+
+static enum mq_status manage(struct server *s, const struct mq_wire_head *head, const void *bytes,
+			     struct answer *answer, struct mq_err *err)
+{
+	pid_t pid;
+
+	if (head->kind == MQ_WIRE_ROUTES && head->size == 2 * sizeof(uint32_t))
+		return answer_route(s, bytes, answer, err);
+	if (head->kind == MQ_WIRE_FORK)
+		return fork_worker(s, answer, err);
+	if (head->kind != MQ_WIRE_REAP || head->size != sizeof(pid))
+		return mq_fail(err, MQ_EBUG, "a question of kind %u with %llu bytes", head->kind,
+			       (unsigned long long)head->size);
+	memcpy(&pid, bytes, sizeof(pid));
+	reap(s, pid, answer);
+	return MQ_OK;
 }
 
 static void serve(void *data)
 {
 	struct server *s = data;
-	struct mq_wire_head head;
-	bool going = true;
-	void *bytes;
 
-	while (going && mq_wire_receive(MQ_WIRE_FD, &s->scratch, &head, &bytes)) {
-		pid_t pid;
-		switch (head.kind) {
-		case MQ_WIRE_ROUTES:
-			going = head.size == 2 * sizeof(uint32_t) && answer_route(s, bytes);
-			break;
-		case MQ_WIRE_FORK:
-			going = fork_worker(s);
-			break;
-		case MQ_WIRE_REAP:
-			memcpy(&pid, bytes, sizeof(pid));
-			going = reap(s, pid);
-			break;
-		default:
-			going = false;
-		}
-		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
-	}
+	attend(s, MQ_WIRE_FD, manage);
 	for (uint32_t i = 0; i < s->n_children; i++)
 		kill(s->child[i], SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)
@@ -406,10 +404,10 @@ enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
 	struct server s = { .arena = MQ_ARENA_INIT };
 
 	if (load(&s, argc, argv, err) != MQ_OK) {
-		send_error(MQ_WIRE_FD, err);
+		(void)mq_wire_send(MQ_WIRE_FD, MQ_WIRE_FAILED, err, sizeof(*err), -1);
 		return err->status;
 	}
-	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size))
+	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size, -1))
 		return mq_bad(err, "nobody listens; this command is started by the others and not meant to be typed");
 	mq_conduct(s.cluster, serve, &s);
 	return mq_fail(err, MQ_EBUG, "the simulation ended by itself");

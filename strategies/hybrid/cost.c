@@ -31,18 +31,6 @@ static double *look_up(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint
 
 /* ---- questions ---------------------------------------------------------------------------------- */
 
-/* -1: before the first layer, 0: a layer, 1: after the last. */
-static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
-{
-	uint32_t op = c->blocks.op[c->blocks.first[block]];
-
-	if (c->problem->q->model->op[op].layer != MQ_NONE) {
-		*inside = true;
-		return 0;
-	}
-	return *inside ? 1 : -1;
-}
-
 static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
 {
 	double sum = 0;
@@ -78,25 +66,23 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 /* value: forward and backward of a layer, head and tail; updates. */
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
-	bool known, inside = false;
+	bool known;
 	double *value = look_up(c, 1, type, tp, 0, samples, &known);
 	const uint32_t *rank = c->type[type].rank;
 
 	if (known)
 		return value;
 	for (uint32_t b = 0; b < c->blocks.n; b++) {
-		int part = part_of(c, b, &inside);
-		double s[2], update = update_time(c, b, rank[0], tp);
+		double s[2], share = c->part[b] ? 1 : c->n_layers;
 
 		mq_block_times(c->problem, &c->blocks, b, rank, tp, samples, s);
-		if (part == 0) {
-			value[0] += s[0] / c->n_layers;
-			value[1] += s[1] / c->n_layers;
-			value[4] += update / c->n_layers;
+		if (c->part[b]) {
+			value[1 + c->part[b]] += s[0] + s[1];
 		} else {
-			value[part < 0 ? 2 : 3] += s[0] + s[1];
-			value[part < 0 ? 5 : 6] += update;
+			value[0] += s[0] / share;
+			value[1] += s[1] / share;
 		}
+		value[4 + c->part[b]] += update_time(c, b, rank[0], tp) / share;
 	}
 	return value;
 }
@@ -115,15 +101,9 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	value[0] = value[1] = value[2] = INFINITY;
 	for (; n <= last; n += step) {
 		double sum[3] = { 0 };
-		bool inside = false;
 
-		for (uint32_t b = 0; b < c->blocks.n; b++) {
-			int part = part_of(c, b, &inside);
-
-			sum[part == 0 ? 0 :
-			    part < 0  ? 1 :
-					2] += busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
-		}
+		for (uint32_t b = 0; b < c->blocks.n; b++)
+			sum[c->part[b]] += busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
 		value[0] = fmin(value[0], sum[0] / c->n_layers);
 		value[1] = fmin(value[1], sum[1]);
 		value[2] = fmin(value[2], sum[2]);
@@ -136,15 +116,15 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
-	bool known, inside = false;
+	bool known;
 	double *value =
 		look_up(c, c->host ? 6 : 2, stage->t, sync, recompute, (uint64_t)stage->d << 32 | samples, &known);
 
 	if (known)
 		return value;
 	for (uint32_t b = 0; b < c->blocks.n; b++) {
-		int part = part_of(c, b, &inside), at = part == 0 ? 0 : part < 0 ? 1 : 2;
-		double weight = part == 0 ? 1.0 / c->n_layers : 1;
+		uint32_t at = c->part[b];
+		double weight = at ? 1 : 1.0 / c->n_layers;
 
 		for (uint32_t i = c->blocks.first[b]; i < c->blocks.first[b + 1]; i++) {
 			uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
@@ -158,7 +138,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 						     recompute, &memory);
 			value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
 			value[3 + at] += memory.kept_B * weight;
-			value[9] += part == 0 ? memory.again_B * weight : 0;
+			value[9] += at ? 0 : memory.again_B * weight;
 			if (mq_op_trained(&c->problem->q->model->op[op]))
 				value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
@@ -447,7 +427,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		if (s + 1 < k->n_stages) {
 			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
 
-			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].first_rank, bytes);
+			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].rank[0], bytes);
 		}
 		most = fmax(most, fmax(f, move));
 		sum += f + move;
@@ -581,6 +561,13 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
 		return mq_bad(err, "'%s' has no repeated layers to deal out", problem->q->model->name);
 	mq_map_init(&c->asked, c->arena, 1024);
 	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
+	c->part = mq_arena_array(c->arena, c->blocks.n, uint8_t);
+	for (uint32_t b = 0, outside = 1; b < c->blocks.n; b++) {
+		bool layer = problem->q->model->op[c->blocks.op[c->blocks.first[b]]].layer != MQ_NONE;
+
+		outside = layer ? 2 : outside;
+		c->part[b] = layer ? 0 : (uint8_t)outside;
+	}
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
 		const struct mq_block_edge *edge = &c->blocks.edge[e];
 		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];

@@ -26,7 +26,7 @@ struct mq_hybrid_stage {
 	struct {
 		uint32_t type, replicas; /* type: index in cost->type */
 	} share[MQ_HYBRID_MAX_SHARES];
-	uint32_t first_rank, last_rank; /* for the transfers between stages */
+	uint32_t last_rank; /* for the transfers between stages, which go on to rank[0] of the next */
 	/* The d ranks that exchange gradients: member i is rank[i / inner * stride + i % inner * t]. */
 	const uint32_t *rank; /* borrowed */
 	uint32_t stride, inner;
@@ -59,6 +59,7 @@ struct mq_hybrid_cost {
 	struct mq_arena *arena;  /* lifetime: the run; cost queries and messages use it too */
 	struct mq_arena scratch; /* owned; only ours, so that it can be rewound */
 	struct mq_blocks blocks;
+	uint8_t *part; /* [blocks] a layer 0, before the first one 1, after the last one 2 */
 	uint32_t n_types, n_layers;
 	bool host;                   /* every candidate's optimizer is on the host */
 	struct mq_hybrid_type *type; /* [n_types] */

@@ -74,14 +74,9 @@ static void ask(struct question *q)
 static struct mq_hybrid_stage stage_on(const struct mq_hybrid_cost *cost, uint32_t type, uint32_t d)
 {
 	const uint32_t *rank = cost->type[type].rank;
-	struct mq_hybrid_stage stage = { .d = d,
-					 .t = 1,
-					 .n_shares = 1,
-					 .first_rank = rank[0],
-					 .last_rank = rank[d - 1],
-					 .rank = rank,
-					 .stride = 1,
-					 .inner = 1 };
+	struct mq_hybrid_stage stage = {
+		.d = d, .t = 1, .n_shares = 1, .last_rank = rank[d - 1], .rank = rank, .stride = 1, .inner = 1
+	};
 
 	stage.share[0].type = type;
 	stage.share[0].replicas = d;
