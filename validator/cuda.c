@@ -322,24 +322,26 @@ static void describe(void *state, char *text, size_t size)
 	int rtc_major = 0, rtc_minor = 0;
 	if (c->own_module)
 		c->kit.nvrtcVersion(&rtc_major, &rtc_minor);
-	int n = snprintf(text, size,
-			 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
-			 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
-			 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
-			 name, c->ranks->size, runtime, driver, blas, nccl, buffers(c), total, sms, 10 * major + minor,
-			 MHz, celsius, mW / 1e3);
-	if (n > 0 && (size_t)n < size)
-		n += snprintf(text + n, size - (size_t)n, "cublaslt=%zu\ncudnn=%zu\nnvrtc=%d.%d\n",
-			      c->lt_handle ? c->kit.cublasLtGetVersion() : 0, c->dnn ? c->kit.cudnnGetVersion() : 0,
-			      rtc_major, rtc_minor);
+	FILE *f = fmemopen(text, size, "w");
+	if (!f)
+		return;
+	fprintf(f,
+		"gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
+		"nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
+		"compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
+		name, c->ranks->size, runtime, driver, blas, nccl, buffers(c), total, sms, 10 * major + minor, MHz,
+		celsius, mW / 1e3);
+	fprintf(f, "cublaslt=%zu\ncudnn=%zu\nnvrtc=%d.%d\n", c->lt_handle ? c->kit.cublasLtGetVersion() : 0,
+		c->dnn ? c->kit.cudnnGetVersion() : 0, rtc_major, rtc_minor);
 	cpu_set_t cpus;
-	if (n > 0 && (size_t)n < size && !sched_getaffinity(0, sizeof(cpus), &cpus))
-		n += snprintf(text + n, size - (size_t)n, "mig=%d\ncpus=%d\n", cuda_is_mig(&c->kit, c->nvml),
-			      CPU_COUNT(&cpus));
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
+		fprintf(f, "mig=%d\ncpus=%d\n", cuda_is_mig(&c->kit, c->nvml), CPU_COUNT(&cpus));
 	extern char **environ;
-	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
+	for (char **e = environ; *e; e++)
 		if (is_setting(*e))
-			n += snprintf(text + n, size - (size_t)n, "%s\n", *e);
+			fprintf(f, "%s\n", *e);
+	fclose(f);
+	text[size - 1] = '\0'; /* as much as there is room for */
 }
 
 static double memory(void *state)

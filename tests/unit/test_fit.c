@@ -15,6 +15,7 @@
 
 #include "collectives/measured.h"
 #include "maquette/cost.h"
+#include "costing/predict.h"
 #include "fit/fit.h"
 #include "libraries.h"
 
@@ -318,8 +319,12 @@ static double run_serially(void *context, const struct mq_schedule *schedule, co
 {
 	double s = 0;
 
-	for (uint32_t i = 0; i < schedule->n_works; i++)
-		s += mq_cost_work(&calib->device[0], &schedule->work[i]);
+	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
+		const struct mq_task *t = &schedule->task[i];
+		struct mq_device_calib d = mq_predict_device(cluster, calib, schedule, t->device);
+
+		s += t->kind == MQ_TASK_COMPUTE ? mq_cost_work(&d, &schedule->work[t->work]) : 0;
+	}
 	return s;
 }
 
@@ -376,6 +381,21 @@ static void intervals(void **state)
 	assert_int_equal(mq_uncertainty_load(&u, path, &a, &err), MQ_OK);
 	assert_int_equal(mq_interval_of(&r, s, &a, &fast, &err), MQ_OK);
 	NEAR(fast.factor[0], 1.25, 1e-9);
+	/* One work on two devices whose limits slow them unlike: each task is priced at its device's clock. */
+	s->work[0].kernel[0] = (struct mq_kernel){ .kind = MQ_KERNEL_GEMM,
+						   .dtype = MQ_FP32,
+						   .m = 512,
+						   .n = 512,
+						   .k = 512,
+						   .count = 1,
+						   .flop = 2.7e8,
+						   .launches = 1 };
+	s->task[1].kind = MQ_TASK_COMPUTE;
+	s->task[1].work = 0;
+	s->clock = (double[]){ .5, .8 };
+	assert_int_equal(mq_interval_of(&r, s, &a, &fast, &err), MQ_OK);
+	for (int d = 0; d < 4; d++)
+		NEAR(fast.factor[d], 1, 1e-9);
 	unlink(path);
 	mq_arena_fini(&scratch);
 	mq_arena_fini(&a);

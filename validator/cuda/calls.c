@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda/parts.h"
 
@@ -190,32 +189,13 @@ static struct cuda_operands operands_of(const struct proof *p, const struct mq_t
 	return (struct cuda_operands){ p->device, p->device };
 }
 
-static enum mq_status settle(struct cuda *c, cudaStream_t stream, const char *what, struct mq_err *err)
-{
-	double until = cuda_now(c) + c->deadline_s;
-	uint32_t polls = 0;
-
-	for (;;) {
-		int state = (int)c->kit.cudaStreamQuery(stream);
-
-		if (state == cudaSuccess)
-			return MQ_OK;
-		if (state != cudaErrorNotReady)
-			return cuda_failed(c, what, state, err);
-		if (++polls % 256 == 0)
-			MQ_TRY(cuda_comms_check(c, err));
-		if (cuda_now(c) > until)
-			return mq_fail(err, MQ_ETIME, "rank %u: %s made no progress for %.3g s", c->ranks->rank, what,
-				       c->deadline_s);
-	}
-}
-
 static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struct mq_err *err)
 {
 	struct cuda *c = p->c;
 	const char *name = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
 	size_t whole = (size_t)p->n * PART, bytes = whole * sizeof(float);
 	struct cuda_operands data = operands_of(p, t);
+	bool late;
 
 	for (size_t i = 0; i < whole; i++) {
 		p->host[i] = held(p->me, i);
@@ -228,7 +208,10 @@ static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struc
 	cuda_watch_begin(c);
 	int result = cuda_call_enqueue(c, t, p->comm, &data, c->stream[0]);
 	MQ_TRY(cuda_watch_end(c, p->comm, result, name, err));
-	MQ_TRY(settle(c, c->stream[0], name, err));
+	MQ_TRY(cuda_wait(c, c->stream[0], cuda_now(c) + c->deadline_s, name, &late, err));
+	if (late)
+		return mq_fail(err, MQ_ETIME, "rank %u: %s made no progress for %.3g s", c->ranks->rank, name,
+			       c->deadline_s);
 	size_t out = (size_t)((float *)data.out - p->device), room = whole;
 	if (t->coll == MQ_COLL_REDUCE_SCATTER && t->kind == MQ_TASK_COLLECTIVE)
 		room = PART;

@@ -2,8 +2,8 @@
  *
  * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a forward pass
  * the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's tensor cores take
- * tf32 in that layout alone); those of experts cublasGemmGroupedBatchedEx, whole rows dealt out to experts as evenly
- * as they go; in fp8 cublasLt (lt.c), experts as a strided batch. Convolutions: cuDNN (dnn.c); where their image is not known, or
+ * tf32 in that layout alone). Of experts, to whom whole rows are dealt out as evenly as they go: cublasGemmEx for each
+ * where that fills the GPU, else cublasGemmGroupedBatchedEx. In fp8 cublasLt (lt.c), experts as a strided batch. Convolutions: cuDNN (dnn.c); where their image is not known, or
  * cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our
  * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
  * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: cuDNN (attention.c); what
@@ -147,17 +147,21 @@ static enum mq_status gemm(struct cuda *c, const struct mq_kernel *kernel, doubl
 
 /* ---- GEMMs of experts ------------------------------------------------------------------------ */
 
-enum { GROUPED_SETS = 4 }; /* of operands, that calls walk through */
+enum {
+	GROUPED_SETS = 4, /* of operands, that calls walk through */
+	TILE = 128        /* rows and columns of a result that one multiprocessor works at */
+};
 
 /* Arrays of [n] experts, as cuBLAS takes them: column-major, so A and B are swapped. */
 struct cuda_grouped {
 	int n;
 	uint32_t set;
+	bool apart; /* a call for each expert */
 	struct types type;
 	cublasOperation_t *op_b, *op_a;
 	int *cols, *rows, *deep, *ld_b, *ld_a, *one;
 	void *alpha, *beta;
-	void **operand; /* on the device: [GROUPED_SETS][B, A, result][n] */
+	void **operand; /* [GROUPED_SETS][B, A, result][n]; for one call of all on the device */
 };
 
 /* Of all rows (the weights' gradient: of the depth), those of the first i experts. */
@@ -223,9 +227,15 @@ static enum mq_status prepare_grouped(struct cuda *c, const struct mq_kernel *k,
 	}
 	for (size_t set = 0; set < GROUPED_SETS; set++)
 		place_experts(c, k, g, operand + 3 * n * set);
+	*plan = g;
+	/* Products that fill the GPU one by one take half the time that cuBLAS' grouped call takes for them
+	 * (results/kernels_h200/grouped.csv); Transformer Engine calls it for each expert too. */
+	g->apart = ceil(k->m / TILE) * ceil(k->n / TILE) >= c->sms;
+	g->operand = operand;
+	if (g->apart)
+		return MQ_OK;
 	CUDA_TRY(c, cudaMalloc((void **)&g->operand, bytes));
 	CUDA_TRY(c, cudaMemcpy(g->operand, operand, bytes, cudaMemcpyHostToDevice));
-	*plan = g;
 	return MQ_OK;
 }
 
@@ -234,10 +244,17 @@ static enum mq_status grouped(struct cuda *c, struct cuda_grouped *g, struct mq_
 	void **at = g->operand + 3 * (size_t)g->n * (g->set++ % GROUPED_SETS);
 	const void *const *b = (const void *const *)at, *const *a = b + g->n;
 	cudaDataType type = g->type.stored;
-	int bad = (int)c->kit.cublasGemmGroupedBatchedEx(c->blas, g->op_b, g->op_a, g->cols, g->rows, g->deep, g->alpha,
-							 b, type, g->ld_b, a, type, g->ld_a, g->beta, at + 2 * g->n,
-							 type, g->cols, g->n, g->one, g->type.compute);
+	void **out = at + 2 * g->n;
+	int bad = 0;
 
+	for (int i = 0; g->apart && i < g->n && !bad; i++)
+		bad = (int)c->kit.cublasGemmEx(c->blas, g->op_b[i], g->op_a[i], g->cols[i], g->rows[i], g->deep[i],
+					       g->alpha, b[i], type, g->ld_b[i], a[i], type, g->ld_a[i], g->beta,
+					       out[i], type, g->cols[i], g->type.compute, CUBLAS_GEMM_DEFAULT);
+	if (!g->apart)
+		bad = (int)c->kit.cublasGemmGroupedBatchedEx(c->blas, g->op_b, g->op_a, g->cols, g->rows, g->deep,
+							     g->alpha, b, type, g->ld_b, a, type, g->ld_a, g->beta, out,
+							     type, g->cols, g->n, g->one, g->type.compute);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
@@ -420,7 +437,7 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err)
 void cuda_kernels_release(struct cuda *c)
 {
 	for (uint32_t i = 0; i < c->n_prepared; i++)
-		if (c->prepared[i].grouped)
+		if (c->prepared[i].grouped && !c->prepared[i].grouped->apart)
 			CUDA_DROP(c, cudaFree, c->prepared[i].grouped->operand);
 }
 

@@ -158,6 +158,9 @@ struct cuda {
 double cuda_now(const struct cuda *c); /* seconds on rank 0's clock */
 /* MQ_ENODEV: no memory. MQ_ETIME: what else a call of CUDA's runtime says. */
 enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err);
+/* Until all that was enqueued has run, or (`late`) the time has come. MQ_ETIME: it, or a rank, failed. */
+enum mq_status cuda_wait(struct cuda *c, cudaStream_t stream, double until_s, const char *what, bool *late,
+			 struct mq_err *err);
 /* Operands: so many bytes that nobody overwrites, and that nobody reads for what they are. */
 void *cuda_pool_in(struct cuda_pool *pool, enum cuda_operand type, size_t bytes);
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);

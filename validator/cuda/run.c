@@ -11,7 +11,6 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda/parts.h"
 
@@ -343,23 +342,13 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 {
 	struct cuda *c = e->c;
 	double until = cuda_now(c) + c->deadline_s;
-	uint32_t polls = 0;
+	bool late;
 
-	for (int l = 0; l < MQ_N_STREAMS; l++)
-		for (;;) {
-			int state = (int)c->kit.cudaStreamQuery(c->stream[l]);
-
-			if (state == cudaSuccess)
-				break;
-			if (state != cudaErrorNotReady)
-				return cuda_failed(c, "a kernel or a transfer", state, err);
-			if (++polls % 256 == 0)
-				MQ_TRY(cuda_comms_check(c, err));
-			if (cuda_now(c) > until)
-				return stuck(e, err);
-			if (polls > 4096)
-				usleep(20);
-		}
+	for (int l = 0; l < MQ_N_STREAMS; l++) {
+		MQ_TRY(cuda_wait(c, c->stream[l], until, "a kernel or a transfer", &late, err));
+		if (late)
+			return stuck(e, err);
+	}
 	return cuda_comms_check(c, err);
 }
 

@@ -4,6 +4,7 @@
  * are never overwritten: all-zero data runs faster than real data does. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/parts.h"
 
@@ -24,6 +25,24 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 			       name);
 	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank, name, c->device,
 		       c->kit.cudaGetErrorString((cudaError_t)error), error);
+}
+
+enum mq_status cuda_wait(struct cuda *c, cudaStream_t stream, double until_s, const char *what, bool *late,
+			 struct mq_err *err)
+{
+	for (uint32_t polls = 1;; polls++) {
+		int state = (int)c->kit.cudaStreamQuery(stream);
+
+		*late = state == cudaErrorNotReady && cuda_now(c) > until_s;
+		if (state == cudaSuccess || *late)
+			return MQ_OK;
+		if (state != cudaErrorNotReady)
+			return cuda_failed(c, what, state, err);
+		if (polls % 256 == 0)
+			MQ_TRY(cuda_comms_check(c, err));
+		if (polls > 4096)
+			usleep(20);
+	}
 }
 
 static void *take(char *base, size_t *at, size_t size, size_t bytes)

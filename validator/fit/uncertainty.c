@@ -17,6 +17,7 @@
  * Not covered: changes slower than the replay, effects that no probe shows, such as caches warm from the task before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_statistics.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@
 #include <string.h>
 
 #include "maquette/cost.h"
+#include "maquette/map.h"
+#include "costing/predict.h"
 #include "fit/fit.h"
 #include "hardware/calib_fields.h"
 
@@ -242,15 +245,15 @@ static double perturbed_cost(const struct mq_interval_request *r, const struct m
 	       error_factor(seed, device->name, "run", 3, run ? run->sigma : 0);
 }
 
-/* A schedule whose works are priced: one per task, since a work may run on unlike devices. */
+/* A schedule whose works are priced: one for each type of device and clock that it runs on. */
 static struct mq_schedule *priced(const struct mq_interval_request *r, const struct mq_schedule *s,
 				  const struct mq_calib *calib, uint64_t seed, uint32_t *outside,
 				  struct mq_arena *arena)
 {
 	struct mq_schedule *copy = mq_arena_array(arena, 1, struct mq_schedule);
-	uint32_t types = calib->n_devices;
-	uint32_t *index = mq_arena_array(arena, (size_t)s->n_works * types, uint32_t);
+	struct mq_map prices;
 
+	mq_map_init(&prices, arena, s->n_works);
 	*copy = *s;
 	copy->arena = arena;
 	copy->task = mq_arena_array(arena, s->n_tasks, struct mq_task);
@@ -260,30 +263,42 @@ static struct mq_schedule *priced(const struct mq_interval_request *r, const str
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		if (s->task[i].kind != MQ_TASK_COMPUTE)
 			continue;
-		uint32_t device = s->device[s->task[i].device], type = r->cluster->device[device].calib;
-		uint32_t *known = &index[(size_t)s->task[i].work * types + type];
+		struct mq_work work = s->work[s->task[i].work];
+		const struct mq_device_calib device = mq_predict_device(r->cluster, calib, s, s->task[i].device);
+		const double key[] = { s->task[i].work, r->cluster->device[s->device[s->task[i].device]].calib,
+				       device.clock };
 
-		if (!*known) {
-			struct mq_work work = s->work[s->task[i].work];
-			double cost = perturbed_cost(r, &calib->device[type], &work, seed, outside);
+		copy->task[i].work = mq_map_add(&prices, mq_hash(MQ_HASH_INIT, key, sizeof(key)));
+		if (copy->task[i].work == copy->n_works) {
+			double cost = perturbed_cost(r, &device, &work, seed, outside);
 
 			work.kernel = mq_arena_array(arena, 1, struct mq_kernel);
 			work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .time_s = cost };
 			work.n_kernels = 1;
 			MQ_PUSH(arena, copy->work, copy->n_works, copy->work_room, work);
-			*known = copy->n_works;
 		}
-		copy->task[i].work = *known - 1;
 	}
 	return copy;
+}
+
+/* The middle 95 % of the draws. */
+static void set_ends(struct mq_interval *interval, uint32_t n_draws, struct mq_arena *arena)
+{
+	double *sorted = mq_arena_array(arena, n_draws, double);
+	uint32_t kept = 0;
+
+	for (uint32_t d = 0; d < n_draws; d++)
+		if (isfinite(interval->factor[d]))
+			sorted[kept++] = interval->factor[d];
+	interval->low = mq_quantile(sorted, kept, .025);
+	interval->high = mq_quantile(sorted, kept, .975);
 }
 
 enum mq_status mq_interval_of(const struct mq_interval_request *r, const struct mq_schedule *schedule,
 			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err)
 {
 	double base = r->run(r->context, schedule, r->cluster, r->calib);
-	uint32_t kept = 0, outside = 0;
-	double *sorted = mq_arena_array(arena, r->n_draws, double);
+	uint32_t outside = 0;
 
 	*interval = (struct mq_interval){ .factor = mq_arena_array(arena, r->n_draws, double) };
 	if (!(base > 0))
@@ -297,11 +312,8 @@ enum mq_status mq_interval_of(const struct mq_interval_request *r, const struct 
 		struct mq_schedule *s = priced(r, schedule, calib, seed, &outside, arena);
 		interval->factor[d] = r->run(r->context, s, r->cluster, calib) / base;
 		mq_arena_rewind(arena, mark);
-		if (isfinite(interval->factor[d]))
-			sorted[kept++] = interval->factor[d];
 	}
-	interval->low = mq_quantile(sorted, kept, .025);
-	interval->high = mq_quantile(sorted, kept, .975);
+	set_ends(interval, r->n_draws, arena);
 	interval->n_extrapolated = outside;
 	return MQ_OK;
 }
@@ -325,11 +337,6 @@ static double deviation(const struct mq_measured *m, uint32_t sample, double med
 		       (double)NAN;
 }
 
-static double median_of(double *value, uint32_t n)
-{
-	return n ? mq_quantile(value, n, .5) : (double)NAN;
-}
-
 /* Median deviation of a launch's samples from what all schedules had in common. */
 static double of_launch(const struct mq_measured *m, uint32_t launch, double median, const double *common,
 			double *scratch)
@@ -342,7 +349,7 @@ static double of_launch(const struct mq_measured *m, uint32_t launch, double med
 		if (m->launch[s] == launch && isfinite(x))
 			scratch[n++] = x;
 	}
-	return median_of(scratch, n);
+	return mq_quantile(scratch, n, .5);
 }
 
 /* How much wider an interval of n values is than one of very many. */
@@ -373,7 +380,7 @@ struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const dou
 			if (isfinite(x))
 				value[k++] = x;
 		}
-		common[s] = k > 1 ? median_of(value, k) : 0; /* one schedule alone shows nothing that is common */
+		common[s] = k > 1 ? mq_quantile(value, k, .5) : 0; /* one schedule alone shows nothing that is common */
 		drift.common += common[s] * common[s];
 		slices += k > 1;
 	}
@@ -389,15 +396,10 @@ struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const dou
 			if (isfinite(x))
 				launch[k++] = x;
 		}
-		double mean = 0, square = 0;
-		for (uint32_t l = 0; l < k; l++)
-			mean += launch[l] / k;
-		for (uint32_t l = 0; l < k; l++)
-			square += (launch[l] - mean) * (launch[l] - mean);
-		if (k > 1)
-			own[pairs++] = sqrt(square / gsl_cdf_chisq_Pinv(.5, k - 1)); /* so that its median is right */
+		if (k > 1) /* so that its median is right */
+			own[pairs++] = sqrt(gsl_stats_tss(launch, 1, k) / gsl_cdf_chisq_Pinv(.5, k - 1));
 	}
-	drift.own = pairs ? median_of(own, pairs) * student(pairs + 1) : 0;
+	drift.own = pairs ? mq_quantile(own, pairs, .5) * student(pairs + 1) : 0;
 	drift.launches = launches;
 	return drift;
 }
@@ -405,8 +407,6 @@ struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const dou
 void mq_interval_widen(struct mq_interval *interval, uint32_t n_draws, const struct mq_drift *drift, uint64_t seed,
 		       uint32_t plan, struct mq_arena *scratch)
 {
-	double *sorted = mq_arena_array(scratch, n_draws, double);
-	uint32_t kept = 0;
 	/* Of the calibration, which was made in one stretch, and of the replay's launches; the luck of as many launches on
 	 * both sides. */
 	double launches = fmax(drift->launches, 1), common_s = sqrt(1 + 1 / launches) * drift->common,
@@ -420,9 +420,6 @@ void mq_interval_widen(struct mq_interval *interval, uint32_t n_draws, const str
 		double common = common_s * mq_rng_normal(&rng);
 		mq_rng_seed(&rng, mq_hash(mq_hash(MQ_HASH_INIT, both, sizeof(both)), &plan, sizeof(plan)));
 		interval->factor[d] *= exp(common + own_s * mq_rng_normal(&rng));
-		if (isfinite(interval->factor[d]))
-			sorted[kept++] = interval->factor[d];
 	}
-	interval->low = mq_quantile(sorted, kept, .025);
-	interval->high = mq_quantile(sorted, kept, .975);
+	set_ends(interval, n_draws, scratch);
 }

@@ -31,42 +31,32 @@ enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DE
 /* ---- the measured timeline -------------------------------------------------------------------
  *
  * The columns of a simulated one, plus the sample, the involuntary context switches during the task and the time they
- * took, and marks that make a sample unfit for fitting. Rows are written with stdio's buffer (a run has 1e5 of them) and
- * checked when the file is closed. */
+ * took, and marks that make a sample unfit for fitting. Errors of a write are told when the file is closed. */
 
 struct record {
-	FILE *file;
-	const char *path;
+	struct mq_csv_writer csv;
 	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor */
 };
 
-static void put_quoted(FILE *file, const char *text)
-{
-	struct mq_csv_writer cell = { .file = file };
-
-	mq_csv_put_text(&cell, text);
-}
+enum { KIND_B = 128 };
 
 /* "compute", or "compute~conv+optimizer" where kernels run as something else. */
-static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
-		     const struct mq_replay_executor *executor, uint32_t found)
+static void kind_of(const struct mq_schedule *schedule, const struct mq_task *task,
+		    const struct mq_replay_executor *executor, uint32_t found, char text[KIND_B])
 {
 	const char *said[8];
-	uint32_t n = 0;
+	int at = snprintf(text, KIND_B, "%s", mq_task_kind_name(task->kind));
+	uint32_t n = 0, n_kernels = task->kind == MQ_TASK_COMPUTE ? schedule->work[task->work].n_kernels : 0;
 
-	fputs(mq_task_kind_name(task->kind), f);
-	if (task->kind != MQ_TASK_COMPUTE || !executor->imitates)
-		return;
-	const struct mq_work *work = &schedule->work[task->work];
-	for (uint32_t k = 0; k < work->n_kernels; k++) {
-		const char *name = executor->imitates(&work->kernel[k], found);
+	for (uint32_t k = 0; k < n_kernels && executor->imitates; k++) {
+		const char *name = executor->imitates(&schedule->work[task->work].kernel[k], found);
 		uint32_t known = 0;
 
 		while (name && known < n && said[known] != name)
 			known++;
 		if (!name || known < n || n == sizeof(said) / sizeof(said[0]))
 			continue;
-		fprintf(f, "%c%s", n ? '+' : '~', name);
+		at += snprintf(text + at, (size_t)(KIND_B - at), "%c%s", n ? '+' : '~', name);
 		said[n++] = name;
 	}
 }
@@ -75,38 +65,41 @@ static void record_sample(struct record *record, const struct mq_schedule *sched
 			  const struct mq_replay_executor *const *owner, uint32_t sample,
 			  const struct mq_replay_sample *values)
 {
-	FILE *f = record->file;
+	char kind[KIND_B];
 
 	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
 		const struct mq_task *t = &schedule->task[i];
 		double flop = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].flop : 0;
 		double bytes = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
 
-		fprintf(f, "%u,", i);
-		put_quoted(f, schedule->device_name[t->device]);
-		fprintf(f, ",%s,", mq_stream_name(t->stream));
-		put_kind(f, schedule, t, owner[t->device], record->found[t->device]);
-		fputc(',', f);
-		put_quoted(f, t->op < schedule->n_ops       ? schedule->op_name[t->op] :
-			      t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
-							      "");
-		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i], values->finish_s[i],
-			bytes, flop, owner[t->device]->name, sample, values->switches[i], values->steal_s,
-			values->throttled, values->lost_s[i]);
+		kind_of(schedule, t, owner[t->device], record->found[t->device], kind);
+		mq_csv_row(&record->csv, "%u,%s,%s,%s,%s,%g,%g,%g,%g,%s,%u,%u,%g,%u,%g", i,
+			   schedule->device_name[t->device], mq_stream_name(t->stream), kind,
+			   t->op < schedule->n_ops       ? schedule->op_name[t->op] :
+			   t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
+							   "",
+			   values->start_s[i], values->finish_s[i], bytes, flop, owner[t->device]->name, sample,
+			   (uint32_t)values->switches[i], values->steal_s, values->throttled, values->lost_s[i]);
 	}
+}
+
+/* The schedule's file without its folder and what follows the first point. */
+static const char *stem(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
+{
+	const char *path = job->set->path[index], *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	return mq_arena_printf(arena, "%.*s", (int)strcspn(base, "."), base);
 }
 
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
 {
 	const struct replay_settings *set = job->set;
-	const char *path = set->path[index], *base = strrchr(path, '/');
 	struct stat st;
 
 	if (set->n_paths == 1 && (stat(set->out, &st) || !S_ISDIR(st.st_mode)))
 		return set->out;
-	base = base ? base + 1 : path;
-	size_t n = strcspn(base, ".");
-	return mq_arena_printf(arena, "%s/%.*s.timeline.csv", set->out, (int)n, base);
+	return mq_arena_printf(arena, "%s/%s.timeline.csv", set->out, stem(job, index, arena));
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -338,10 +331,10 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		m->record[i].found = found;
-		m->record[i].path = replay_record_path(job, i, &m->arena);
-		MQ_TRY(mq_file_open(m->record[i].path, &m->record[i].file, err));
-		fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
-		      m->record[i].file);
+		MQ_TRY(mq_csv_create(
+			&m->record[i].csv, replay_record_path(job, i, &m->arena),
+			"task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s",
+			err));
 	}
 	return MQ_OK;
 }
@@ -392,19 +385,18 @@ static enum mq_status hold_one(struct measure *m, uint32_t index, FILE *file, st
 {
 	const struct mq_replay_session *s = &m->job->session;
 	const struct mq_schedule *schedule = s->schedule[index];
-	const char *path = m->job->set->path[index], *base = strrchr(path, '/');
+	const char *name = stem(m->job, index, &m->arena);
 	double mine[REPLAY_HELD_VALUES];
 	double *all = mq_arena_array(&m->arena, (size_t)m->ranks.size * REPLAY_HELD_VALUES, double);
 
-	base = base ? base + 1 : path;
 	replay_hold(m->job->executor, m->state, schedule, m->ranks.rank, &m->arena, mine);
 	for (uint32_t i = 0; i < m->ranks.size; i++)
 		m->bytes[i] = sizeof(mine);
 	MQ_TRY(m->ranks.gather(m->ranks.state, mine, all, m->bytes, err));
 	for (uint32_t d = 0; d < schedule->n_devices && file; d++)
 		for (int v = 0; v < REPLAY_HELD_VALUES && *schedule->device_name[d]; v++)
-			fprintf(file, "%.*s,%s,%s,%s,%.0f\n", (int)strcspn(base, "."), base, schedule->device_name[d],
-				s->owner[d]->name, replay_held_name[v], all[d * REPLAY_HELD_VALUES + (uint32_t)v]);
+			fprintf(file, "%s,%s,%s,%s,%.0f\n", name, schedule->device_name[d], s->owner[d]->name,
+				replay_held_name[v], all[d * REPLAY_HELD_VALUES + (uint32_t)v]);
 	return MQ_OK;
 }
 
@@ -478,8 +470,7 @@ static enum mq_status close_records(struct measure *m, enum mq_status status, st
 	for (uint32_t i = 0; m->record && i < m->job->session.n_schedules; i++) {
 		struct mq_err late = MQ_ERR_INIT;
 
-		if (!m->record[i].file || mq_file_close(m->record[i].file, m->record[i].path, &late) == MQ_OK ||
-		    status != MQ_OK)
+		if (!m->record[i].csv.file || mq_csv_close(&m->record[i].csv, &late) == MQ_OK || status != MQ_OK)
 			continue;
 		*err = late;
 		status = late.status;
