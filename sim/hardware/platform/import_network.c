@@ -60,8 +60,8 @@ static enum mq_status add_port(struct graph *g, uint32_t from, uint32_t to, doub
 {
 	const struct port port = { from, to, GBps };
 
-	if (g->n_ports == MAX_PORTS)
-		return mq_bad(err, "%s: more than %d ports", g->path, MAX_PORTS);
+	if (g->n_ports == MAX_PORTS || g->n > 2 * MAX_MACHINES)
+		return mq_bad(err, "%s: more than %d ports or %d machines", g->path, MAX_PORTS, MAX_MACHINES);
 	MQ_PUSH(g->arena, g->port, g->n_ports, g->port_room, port);
 	if (g->v[to].is_switch) {
 		g->v[from].links++;
