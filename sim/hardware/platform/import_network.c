@@ -205,7 +205,8 @@ static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *
 		return MQ_OK;
 	/* a description begins with the machine's name, "n1 mlx5_0", unless it is the card's, "MT4129 ConnectX7" */
 	size_t name = strcspn(what, " ");
-	bool named = name && what[name] && strncmp(what, "Mellanox", 8) && strncmp(what, "MT", 2);
+	bool card = !strncmp(what, "Mellanox", 8) || (!strncmp(what, "MT", 2) && isdigit((unsigned char)what[2]));
+	bool named = name && !card;
 	uint32_t host = named ? vertex_of(g, what, name, false) : vertex_of(g, id, strlen(id), false);
 	g->v[host].named = named;
 	return add_port(g, *at, host, GBps, err);
@@ -349,8 +350,11 @@ static const char *leaves_of(struct graph *g, bool pods, uint32_t *machines)
 			hosts = g->v[unit].hosts;
 			*machines += hosts;
 			count = again ? count + 1 : 1;
-			last = again ? last : at;
-			at = last + sprintf(last, count > 1 ? "%c%ux%u" : "%c%u", before, hosts, count);
+			if (!again) {
+				last = at;
+				*last = before;
+			}
+			at = last + 1 + sprintf(last + 1, count > 1 ? "%ux%u" : "%u", hosts, count);
 			before = '+';
 		}
 	}
