@@ -125,6 +125,10 @@ static const struct expected cases[] = {
 	  "  8388608 1048576  float  none  -1  120.50  69.62  34.81  0  121.00  69.33  34.66  0\n" TAIL,
 	  NULL, 3, 2, 1, MQ_COLL_ALL_REDUCE, 8388608, 120.5 },
 
+	/* A time that has no room for its digits. */
+	{ "sendrecv.log",
+	  RANKS HEAD "  17179869184 2147483648  double  sum  -1  1.7e+07  1.02  1.02  0  1.7e+07  1.00  1.00  N/A\n",
+	  NULL, 1, 2, 1, MQ_N_COLL_KINDS, 17179869184, 1.7e7 },
 	/* Names as people write them; of two collectives' names none is taken. */
 	{ "AllReduce-2gpus.log", RANKS HEAD ROWS, NULL, 2, 2, 1, MQ_COLL_ALL_REDUCE, 8388608, 120.5 },
 	{ "nccl_reducescatter.log",

@@ -272,12 +272,13 @@ static enum mq_status take_name(struct reader *r, const char *line)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Half a unit of the last digit printed. */
+/* Half a unit of the last digit printed, of "120.50" or "1.7e+07". */
 static double half_digit(const char *word)
 {
-	const char *point = strchr(word, '.');
+	const char *point = strchr(word, '.'), *e = strchr(word, 'e');
+	double digits = point ? (double)strspn(point + 1, "0123456789") : 0;
 
-	return .5 * pow(10, point ? -(double)strlen(point + 1) : 0);
+	return .5 * pow(10, (e ? strtod(e + 1, NULL) : 0) - digits);
 }
 
 /* bytes / time = algbw, as far as the digits go. */
