@@ -10,14 +10,16 @@
 		 : MQ_DECIDES_NAME, uint32_t        \
 		 : MQ_DECIDES_U32, double           \
 		 : MQ_DECIDES_F64)
-#define MQ_ROW(id, nth, type, field, default_of, ...)                     \
+
+static const struct mq_decision rows[MQ_N_DECISIONS] = {
+#define MQ_DECISION(id, nth, type, field, default_of, ...)                \
 	[MQ_DECISION_##id] = { .name = #field,                            \
 			       .offset = offsetof(struct mq_plan, field), \
 			       .kind = MQ_KIND(field),                    \
 			       .bit = 1u << (nth),                        \
 			       __VA_ARGS__ },
-
-static const struct mq_decision rows[MQ_N_DECISIONS] = { MQ_DECISIONS(MQ_ROW) };
+#include "maquette/decisions.def"
+};
 
 const struct mq_decision *mq_decision(enum mq_decision_id id)
 {

@@ -7,15 +7,19 @@
 
 #include "maquette/rng.h"
 
-#define NUM(group, field, unit, initial, min, max, help) \
+static const struct mq_software_field fields[] = {
+#define MQ_NUM(group, field, unit, initial, min, max, help) \
 	{ MQ_F64(struct mq_software, field, initial, min, max, help), unit, MQ_SW_##group },
-#define INT(group, field, unit, initial, min, max, help) \
+#define MQ_INT(group, field, unit, initial, min, max, help) \
 	{ MQ_U32(struct mq_software, field, initial, min, max, help), unit, MQ_SW_##group },
-#define YES(group, field, initial, help) { MQ_BOOL(struct mq_software, field, initial, help), "0/1", MQ_SW_##group },
-#define WORD(group, field, initial, words, help) \
+#define MQ_YES(group, field, initial, help) { MQ_BOOL(struct mq_software, field, initial, help), "0/1", MQ_SW_##group },
+#define MQ_WORD(group, field, initial, words, help) \
 	{ MQ_CHOICE(struct mq_software, field, initial, words, help), "word", MQ_SW_##group },
-#define TEXT(group, field, initial, help) { MQ_STR(struct mq_software, field, initial, help), "text", MQ_SW_##group },
-static const struct mq_software_field fields[] = { MQ_SOFTWARE_FIELDS(NUM, INT, YES, WORD, TEXT){ .opt = MQ_END } };
+#define MQ_TEXT(group, field, initial, help) \
+	{ MQ_STR(struct mq_software, field, initial, help), "text", MQ_SW_##group },
+#include "maquette/software_fields.def"
+	{ .opt = MQ_END }
+};
 enum { N_FIELDS = sizeof(fields) / sizeof(*fields) - 1 };
 
 const struct mq_software_field *mq_software_fields(void)
@@ -67,17 +71,19 @@ MQ_NAMES(mq_evidence_name, enum mq_evidence, MQ_N_EVIDENCE, "assumed", "document
 
 const struct mq_software *mq_software_plain(void)
 {
-#define INITIAL(group, field, initial, ...)            .field = initial,
-#define INITIAL_UNIT(group, field, unit, initial, ...) .field = initial,
 	static const struct mq_software plain = {
 		.name = "plain",
 		.file = "plain",
 		.about = "",
 		.flags = "",
-		MQ_SOFTWARE_FIELDS(INITIAL_UNIT, INITIAL_UNIT, INITIAL, INITIAL, INITIAL).runs = MQ_SPACE_ALL,
+		.runs = MQ_SPACE_ALL,
+#define MQ_NUM(group, field, unit, initial, ...) .field = initial,
+#define MQ_INT(group, field, unit, initial, ...) .field = initial,
+#define MQ_YES(group, field, initial, ...)       .field = initial,
+#define MQ_WORD(group, field, initial, ...)      .field = initial,
+#define MQ_TEXT(group, field, initial, ...)      .field = initial,
+#include "maquette/software_fields.def"
 	};
-#undef INITIAL
-#undef INITIAL_UNIT
 
 	return &plain;
 }

@@ -138,11 +138,10 @@ static bool divides(const struct mq_software *s, const struct mq_plan *plan)
 double mq_software_default(const struct mq_software *s, enum mq_decision_id id)
 {
 	switch (id) {
-#define DEFAULT(id, bit, type, field, value, ...) \
-	case MQ_DECISION_##id:                    \
+#define MQ_DECISION(id, bit, type, field, value, ...) \
+	case MQ_DECISION_##id:                        \
 		return value;
-		MQ_DECISIONS(DEFAULT)
-#undef DEFAULT
+#include "maquette/decisions.def"
 	case MQ_N_DECISIONS:
 		break;
 	}

@@ -100,9 +100,8 @@ struct mq_plan {
 	uint8_t pipeline;         /* enum mq_pipeline */
 	uint32_t explicit;        /* MQ_EXPLICIT_...: decisions that the plan makes itself; the others
 					are as the training software has them (mq_software_apply_defaults) */
-#define MQ_MEMBER(id, bit, type, field, ...) type field;
-	MQ_DECISIONS(MQ_MEMBER) /* see decisions.h */
-#undef MQ_MEMBER
+#define MQ_DECISION(id, bit, type, field, ...) type field;
+#include "maquette/decisions.def"
 	double engine_objective; /* the engine's own value of it, NaN = none; not hashed */
 	const char *engine_unit; /* unit of engine_objective; not hashed */
 	const char *usual;       /* what users of the software call such a plan, NULL = nothing; not hashed */

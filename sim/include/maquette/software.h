@@ -25,7 +25,6 @@
 #include "maquette/model.h"
 #include "maquette/opt.h"
 #include "maquette/plan.h"
-#include "maquette/software_fields.h"
 
 /* Kernels of norms, rotary positions, activations, dropout, biases: one fused kernel; eager PyTorch's, where GEMMs add
  * their biases (EAGER) or kernels of their own do (APART); the fusions of XLA; TensorFlow's op by op. */
@@ -137,12 +136,9 @@ struct mq_software {
 #define MQ_NUM(group, field, ...)  double field;
 #define MQ_INT(group, field, ...)  uint32_t field;
 #define MQ_YES(group, field, ...)  bool field;
+#define MQ_WORD(group, field, ...) uint32_t field;
 #define MQ_TEXT(group, field, ...) const char *field;
-	MQ_SOFTWARE_FIELDS(MQ_NUM, MQ_INT, MQ_YES, MQ_INT, MQ_TEXT)
-#undef MQ_NUM
-#undef MQ_INT
-#undef MQ_YES
-#undef MQ_TEXT
+#include "maquette/software_fields.def"
 	struct mq_software_space runs;
 };
 
