@@ -58,26 +58,50 @@ static void *field(const struct mq_opt *o, void *target)
 	return (char *)target + o->offset;
 }
 
+static void put(const struct mq_opt *o, void *target, double value)
+{
+	if (o->type == MQ_OPT_F64)
+		*(double *)field(o, target) = value;
+	else if (o->type == MQ_OPT_BOOL)
+		*(bool *)field(o, target) = value != 0;
+	else
+		*(uint32_t *)field(o, target) = (uint32_t)value;
+}
+
+double mq_opt_value(const struct mq_opt *o, const void *target)
+{
+	const void *at = (const char *)target + o->offset;
+
+	return o->type == MQ_OPT_F64  ? *(const double *)at :
+	       o->type == MQ_OPT_BOOL ? *(const bool *)at :
+					*(const uint32_t *)at;
+}
+
+const char *mq_opt_text(const struct mq_opt *o, const void *target, int digits, char text[64])
+{
+	const char *word = o->text;
+
+	if (o->type == MQ_OPT_STR)
+		return *(const char *const *)((const char *)target + o->offset);
+	double value = mq_opt_value(o, target);
+	if (o->type == MQ_OPT_BOOL)
+		return value != 0 ? "true" : "false";
+	for (uint32_t i = 0; o->type == MQ_OPT_CHOICE && i < (uint32_t)value; i++)
+		word = strchr(word, '|') + 1;
+	if (o->type == MQ_OPT_CHOICE)
+		snprintf(text, 64, "%.*s", (int)strcspn(word, "|"), word);
+	else
+		snprintf(text, 64, "%.*g", o->type == MQ_OPT_U32 ? 10 : digits, value);
+	return text;
+}
+
 void mq_opt_defaults(const struct mq_opt *opts, void *target)
 {
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
-		switch (o->type) {
-		case MQ_OPT_U32:
-		case MQ_OPT_CHOICE:
-			*(uint32_t *)field(o, target) = (uint32_t)o->initial;
-			break;
-		case MQ_OPT_F64:
-			*(double *)field(o, target) = o->initial;
-			break;
-		case MQ_OPT_BOOL:
-			*(bool *)field(o, target) = o->initial != 0;
-			break;
-		case MQ_OPT_STR:
+		if (o->type == MQ_OPT_STR)
 			*(const char **)field(o, target) = o->text;
-			break;
-		case MQ_OPT_END:
-			break;
-		}
+		else
+			put(o, target, o->initial);
 }
 
 /* The row of that name. A value that brings its unit needs none in the key: nic=400Gb/s is nic_GBps=50. */
@@ -128,14 +152,10 @@ static enum mq_status set_number(const struct mq_opt *o, void *target, const cha
 			      unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
 	if (v < o->min || v > o->max)
 		return mq_bad(err, "%s: %s=%s is out of range; give %g to %g", what, o->name, value, o->min, o->max);
-	if (o->type == MQ_OPT_F64) {
-		*(double *)field(o, target) = v;
-		return MQ_OK;
-	}
-	if (v != floor(v))
+	if (o->type == MQ_OPT_U32 && v != floor(v))
 		return mq_bad(err, "%s: %s=%s must be a whole number from %g to %g", what, o->name, value, o->min,
 			      o->max);
-	*(uint32_t *)field(o, target) = (uint32_t)v;
+	put(o, target, v);
 	return MQ_OK;
 }
 
@@ -146,25 +166,22 @@ static enum mq_status set_bool(const struct mq_opt *o, void *target, const char 
 
 	if (!yes && !mq_text_has_word("0 false no off", value))
 		return mq_bad(err, "%s: %s=%s is neither true nor false", what, o->name, value);
-	*(bool *)field(o, target) = yes;
+	put(o, target, yes);
 	return MQ_OK;
 }
 
 static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what, const char *value,
 				 struct mq_err *err)
 {
-	size_t length = strlen(value);
+	size_t length = strlen(value), n;
 	uint32_t index = 0;
 
-	for (const char *c = o->text; c; index++) {
-		const char *bar = strchr(c, '|');
-		size_t n = bar ? (size_t)(bar - c) : strlen(c);
-
+	for (const char *c = o->text; c; c = c[n] ? c + n + 1 : NULL, index++) {
+		n = strcspn(c, "|");
 		if (n == length && !memcmp(c, value, n)) {
-			*(uint32_t *)field(o, target) = index;
+			put(o, target, index);
 			return MQ_OK;
 		}
-		c = bar ? bar + 1 : NULL;
 	}
 	return mq_bad(err, "%s: %s=%s is not one of %s", what, o->name, value, o->text);
 }
@@ -216,39 +233,16 @@ enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char 
 	return MQ_OK;
 }
 
-static const char *choice_name(const struct mq_opt *o, uint32_t index, struct mq_arena *arena)
-{
-	const char *c = o->text;
-
-	while (index--)
-		c = strchr(c, '|') + 1;
-	const char *bar = strchr(c, '|');
-	return mq_arena_printf(arena, "%.*s", (int)(bar ? (size_t)(bar - c) : strlen(c)), c);
-}
-
 const char *mq_opt_print(const struct mq_opt *opts, const void *target, struct mq_arena *arena)
 {
 	const char *list = "";
 
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
-		const void *f = (const char *)target + o->offset;
-		const char *v = NULL;
+		char text[64];
+		const char *v = mq_opt_text(o, target, 12, text);
 
-		if (o->type == MQ_OPT_F64 && *(const double *)f != o->initial)
-			v = mq_arena_printf(arena, "%.12g", *(const double *)f);
-		if (o->type == MQ_OPT_U32 && *(const uint32_t *)f != (uint32_t)o->initial)
-			v = mq_arena_printf(arena, "%u", *(const uint32_t *)f);
-		if (o->type == MQ_OPT_BOOL && *(const bool *)f != (o->initial != 0))
-			v = *(const bool *)f ? "true" : "false";
-		if (o->type == MQ_OPT_CHOICE && *(const uint32_t *)f != (uint32_t)o->initial)
-			v = choice_name(o, *(const uint32_t *)f, arena);
-		if (o->type == MQ_OPT_STR) {
-			const char *s = *(const char *const *)f;
-
-			if (s && (!o->text || strcmp(s, o->text)))
-				v = s;
-		}
-		if (v)
+		if (o->type == MQ_OPT_STR ? v && (!o->text || strcmp(v, o->text)) :
+					    mq_opt_value(o, target) != o->initial)
 			list = mq_arena_printf(arena, "%s%s%s=%s", list, *list ? "," : "", o->name, v);
 	}
 	return list;

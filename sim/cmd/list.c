@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "session/session.h"
 #include "session/pages/page.h"
 #include "cmd/list/list.h"
@@ -40,22 +41,12 @@ static void list_options(struct listing *l, const struct mq_opt *opts, struct mq
 	if (l->json)
 		fputs(", \"options\": [", stdout);
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
-		const char *what = "";
+		const char *what = o->type == MQ_OPT_BOOL ? (o->initial != 0 ? "true" : "false") :
+				   o->text                ? o->text :
+							    "";
 
-		switch (o->type) {
-		case MQ_OPT_U32:
-		case MQ_OPT_F64:
+		if (o->type == MQ_OPT_U32 || o->type == MQ_OPT_F64)
 			what = mq_arena_printf(arena, "%g (%g to %g)", o->initial, o->min, o->max);
-			break;
-		case MQ_OPT_BOOL:
-			what = o->initial != 0 ? "true" : "false";
-			break;
-		case MQ_OPT_CHOICE:
-			what = o->text;
-			break;
-		default:
-			what = o->text ? o->text : "";
-		}
 		if (!l->json) {
 			printf("    %-20s %s [%s]\n", o->name, o->help, what);
 			continue;
@@ -116,23 +107,18 @@ static enum mq_status list_engines(struct listing *l, const char *only, struct m
 /* The first line of a platform's comment, which says what it is. */
 static const char *comment_of(const char *path, struct mq_arena *arena)
 {
-	char text[2048] = "";
-	FILE *file = fopen(path, "r");
+	struct mq_err none = MQ_ERR_INIT;
+	char *text, *start, *end;
+	size_t size;
 
-	if (!file)
-		return "";
-	size_t n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	char *start = strstr(text, "<!--");
-	if (!start)
+	if (mq_text_read(path, 1024, arena, &text, &size, &none) != MQ_OK || !(start = strstr(text, "<!--")))
 		return "";
 	start += 4 + strspn(start + 4, " \t\n");
 	start[strcspn(start, "\n")] = '\0';
-	char *end = strstr(start, "-->");
+	end = strstr(start, "-->");
 	if (end)
 		*end = '\0';
-	return mq_arena_strdup(arena, start);
+	return start;
 }
 
 static enum mq_status list_platforms(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)

@@ -39,24 +39,27 @@ static const struct mq_arg generate_rows[] = {
 	{ .type = MQ_ARG_END },
 };
 
+/* What a key is for, with its words or its default. */
+static const char *help_of(const struct mq_opt *o, struct mq_arena *arena)
+{
+	if (o->text)
+		return mq_arena_printf(arena, o->type == MQ_OPT_CHOICE ? "%s: %s" : "%s (default %s)", o->help,
+				       o->text);
+	return o->type != MQ_OPT_BOOL && o->initial > 0 ?
+		       mq_arena_printf(arena, "%s (default %g)", o->help, o->initial) :
+		       o->help;
+}
+
 /* A key of a platform as an option. */
 static struct mq_arg option_of(const struct mq_opt *o, struct mq_arena *arena)
 {
-	const char *help = o->help;
-
-	if (o->type == MQ_OPT_CHOICE)
-		help = mq_arena_printf(arena, "%s: %s", o->help, o->text);
-	else if (o->text)
-		help = mq_arena_printf(arena, "%s (default %s)", o->help, o->text);
-	else if (o->type != MQ_OPT_BOOL && o->initial > 0)
-		help = mq_arena_printf(arena, "%s (default %g)", o->help, o->initial);
 	return (struct mq_arg){
 		.type = o->type == MQ_OPT_BOOL ? MQ_ARG_SWITCH : MQ_ARG_READ,
 		.name = o->name,
 		.value = o->type == MQ_OPT_CHOICE ? "NAME" :
 			 o->type == MQ_OPT_STR    ? "TEXT" :
 						    "N",
-		.help = help,
+		.help = help_of(o, arena),
 		.read = set,
 	};
 }

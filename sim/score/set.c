@@ -96,12 +96,9 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 
 static double field_of(const struct mq_software_field *f, const struct mq_software *s)
 {
-	const void *at = (const char *)s + f->opt.offset;
+	bool words = f->opt.type == MQ_OPT_CHOICE || f->opt.type == MQ_OPT_STR;
 
-	return f->opt.type == MQ_OPT_F64  ? *(const double *)at :
-	       f->opt.type == MQ_OPT_U32  ? *(const uint32_t *)at :
-	       f->opt.type == MQ_OPT_BOOL ? *(const bool *)at :
-					    (double)NAN;
+	return words ? (double)NAN : mq_opt_value(&f->opt, s);
 }
 
 static enum mq_status find_in_software(const struct mq_score_options *o, const struct parts *p, struct found *found,

@@ -6,37 +6,14 @@
 #include "cmd/list/list.h"
 #include "maquette/software.h"
 
-/* The n-th of "a|b|c". */
-static void print_word(const char *words, uint32_t n)
-{
-	while (n--)
-		words = strchr(words, '|') + 1;
-	printf("%.*s", (int)strcspn(words, "|"), words);
-}
-
 static void print_value(const struct mq_software_field *f, const struct mq_software *s)
 {
-	const void *at = (const char *)s + f->opt.offset;
+	char text[64];
 
-	switch (f->opt.type) {
-	case MQ_OPT_F64:
-		printf("%.6g", *(const double *)at);
-		break;
-	case MQ_OPT_U32:
-		printf("%u", *(const uint32_t *)at);
-		break;
-	case MQ_OPT_BOOL:
-		printf("%d", *(const bool *)at);
-		break;
-	case MQ_OPT_CHOICE:
-		print_word(f->opt.text, *(const uint32_t *)at);
-		break;
-	case MQ_OPT_STR:
-		printf("%s", *(const char *const *)at);
-		break;
-	case MQ_OPT_END:
-		break;
-	}
+	if (f->opt.type == MQ_OPT_BOOL)
+		printf("%.0f", mq_opt_value(&f->opt, s));
+	else
+		printf("%s", mq_opt_text(&f->opt, s, 6, text));
 }
 
 static void print_note(const struct mq_software_field *f, const struct mq_software_note *n, const char *own)

@@ -63,6 +63,11 @@ MQ_API enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const 
 MQ_API enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what, const char *text,
 				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
+/* The value of a field that is no text: of booleans 0 or 1, of choices the index. As a text that mq_opt_set reads;
+ * NULL: a text that is not set. */
+MQ_API double mq_opt_value(const struct mq_opt *opt, const void *target);
+MQ_API const char *mq_opt_text(const struct mq_opt *opt, const void *target, int digits, char text[64]);
+
 /* "key=value,..." of every field that differs from its default, in table order (may be ""). */
 MQ_API const char *mq_opt_print(const struct mq_opt *opts, const void *target, struct mq_arena *arena);
 
