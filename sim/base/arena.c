@@ -1,7 +1,6 @@
 /* arena.c - see arena.h. The only caller of malloc and free in the core. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/arena.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -102,18 +101,26 @@ char *mq_arena_strdup(struct mq_arena *arena, const char *text)
 	return memcpy(mq_arena_alloc(arena, size), text, size);
 }
 
-char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
+char *mq_arena_vprintf(struct mq_arena *arena, const char *format, va_list values)
 {
-	va_list ap, again;
+	va_list again;
 
-	va_start(ap, format);
-	va_copy(again, ap);
-	int size = vsnprintf(NULL, 0, format, ap);
-	va_end(ap);
+	va_copy(again, values);
+	int size = vsnprintf(NULL, 0, format, values);
 	mq_assert(size >= 0);
 	char *text = mq_arena_alloc(arena, (size_t)size + 1);
 	vsnprintf(text, (size_t)size + 1, format, again);
 	va_end(again);
+	return text;
+}
+
+char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	char *text = mq_arena_vprintf(arena, format, values);
+	va_end(values);
 	return text;
 }
 

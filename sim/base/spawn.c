@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,5 +43,31 @@ int mq_spawn(const struct mq_spawn *spawn, pid_t *pid)
 		return 0;
 	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	return failed;
+}
+
+int mq_run(const struct mq_spawn *spawn, bool out, struct mq_arena *arena, char **said, int *status)
+{
+	struct mq_spawn own = *spawn;
+	FILE *words = tmpfile();
+	struct stat st;
+	pid_t pid;
+
+	*said = mq_arena_strdup(arena, "");
+	if (!words)
+		return errno;
+	own.n_fds = 1 + out;
+	own.fd[0].from = own.fd[1].from = fileno(words);
+	own.fd[0].to = STDERR_FILENO;
+	own.fd[1].to = STDOUT_FILENO;
+	int failed = mq_spawn(&own, &pid);
+	while (!failed && waitpid(pid, status, 0) < 0)
+		failed = errno == EINTR ? 0 : errno;
+	if (!failed && !fstat(own.fd[0].from, &st)) {
+		*said = mq_arena_alloc(arena, (size_t)st.st_size + 1);
+		rewind(words);
+		(*said)[fread(*said, 1, (size_t)st.st_size, words)] = '\0';
+	}
+	fclose(words);
 	return failed;
 }

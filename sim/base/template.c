@@ -1,7 +1,6 @@
 /* template.c - see template.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/template.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 
 #include "base/paths.h"
@@ -10,16 +9,11 @@
 void mq_template_set(struct mq_template *t, const char *name, const char *format, ...)
 {
 	struct mq_template_value value = { .name = name };
-	va_list ap, again;
+	va_list values;
 
-	va_start(ap, format);
-	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, format, again);
-	char *text = mq_arena_alloc(t->arena, (size_t)n + 1);
-	vsnprintf(text, (size_t)n + 1, format, ap);
-	va_end(again);
-	va_end(ap);
-	value.text = text;
+	va_start(values, format);
+	value.text = mq_arena_vprintf(t->arena, format, values);
+	va_end(values);
 	MQ_PUSH(t->arena, t->value, t->n, t->room, value);
 }
 

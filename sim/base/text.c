@@ -129,3 +129,20 @@ void mq_words_free(struct mq_words *m)
 {
 	free(m->text);
 }
+
+void mq_argv_add(struct mq_argv *argv, const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	char *word = mq_arena_vprintf(argv->arena, format, values);
+	va_end(values);
+	MQ_PUSH(argv->arena, argv->word, argv->n, argv->room, word);
+}
+
+char **mq_argv_end(struct mq_argv *argv)
+{
+	MQ_PUSH(argv->arena, argv->word, argv->n, argv->room, NULL);
+	argv->n--;
+	return argv->word;
+}

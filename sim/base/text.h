@@ -41,6 +41,15 @@ FILE *mq_words_open(struct mq_words *words);
 MQ_API void mq_words_free(struct mq_words *words);
 #define MQ_FREED __attribute__((cleanup(mq_words_free)))
 
+/* The words of a command line, in the arena: added one by one as printf makes them; the end adds the NULL behind them. */
+struct mq_argv {
+	struct mq_arena *arena;
+	char **word;
+	uint32_t n, room;
+};
+void mq_argv_add(struct mq_argv *argv, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char **mq_argv_end(struct mq_argv *argv);
+
 /* A new file to write to. MQ_EINPUT: it cannot be written. */
 MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: not all that was written arrived (a full disk). */

@@ -19,11 +19,11 @@
 #include "cmd/validate/traces.h"
 
 struct calibrate {
-	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type, *against;
+	struct mq_replay_call call;
+	const char *out, *samples, *type, *link_class, *platform_out, *cpu_type, *against;
 	struct mq_list from;
-	uint64_t devices, cpus, cores, launches, reps, draws, seed;
-	double deadline_s, memory_B;
-	bool schedule_only, share_gpu;
+	uint32_t devices, cpus, draws;
+	bool schedule_only;
 	bool beside; /* CPU devices of a node of GPUs */
 	struct mq_arena *arena;
 	struct mq_node node;
@@ -32,7 +32,7 @@ struct calibrate {
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct calibrate, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
-	ROW(TEXT, "executor", executor, "NAME", "host (CPU cores) or cuda (GPUs)", .letter = 'x', .text = "host"),
+	ROW(TEXT, "executor", call.executor, "NAME", "host (CPU cores) or cuda (GPUs)", .letter = 'x', .text = "host"),
 	ROW(TEXT, "output", out, "CALIB.json", "calibration to write; its platform file goes next to it",
 	    .letter = 'o'),
 	ROW(LIST, "from", from, "SAMPLES",
@@ -49,21 +49,21 @@ static const struct mq_arg rows[] = {
 	    "cuda: also measure N CPU devices, and transfers between these and the GPUs (default: none)", .min = 1,
 	    .max = 60),
 	ROW(TEXT, "cpu-type", cpu_type, "NAME", "with --cpus: name of their device type (default: from the hardware)"),
-	ROW(INT, "cores", cores, "N", "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)",
-	    .min = 1, .max = 4096),
+	ROW(INT, "cores", call.cores, "N",
+	    "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)", .min = 1, .max = 4096),
 	ROW(TEXT, "type", type, "NAME", "name of the device type (default: from the hardware)"),
 	ROW(TEXT, "link-class", link_class, "NAME",
 	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN); "
 	    "of logs of one node and of several: WITHIN,BETWEEN"),
-	ROW(INT, "launches", launches, "N", "process launches", .initial = 3, .min = 1, .max = 100),
-	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 7, .min = 1, .max = 1000),
+	ROW(INT, "launches", call.launches, "N", "process launches", .initial = 3, .min = 1, .max = 100),
+	ROW(INT, "reps", call.reps, "N", "repetitions per launch", .initial = 7, .min = 1, .max = 1000),
 	ROW(INT, "draws", draws, "N", "bootstrap samples", .initial = 100, .min = 2, .max = 10000),
-	ROW(INT, "seed", seed, "N", "seed of shapes, order and bootstrap", .initial = 1, .max = 1000000),
+	ROW(INT, "seed", call.seed, "N", "seed of shapes, order and bootstrap", .initial = 1, .max = 1000000),
 	ROW(TEXT, "platform-output", platform_out, "FILE.xml",
 	    "platform file of this node (with --from: write it, the samples are of this node)"),
-	ROW(F64, "deadline", deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
+	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
 	    .max = 86400),
-	ROW(FLAG, "share-gpu", share_gpu, NULL, "cuda: several ranks on one GPU; gives a loopback platform only"),
+	ROW(FLAG, "share-gpu", call.share_gpu, NULL, "cuda: several ranks on one GPU; gives a loopback platform only"),
 	{ .type = MQ_ARG_END },
 };
 
@@ -71,7 +71,7 @@ static const struct mq_arg rows[] = {
 
 static bool is_gpu(const struct calibrate *c)
 {
-	return !strcmp(c->executor, "cuda");
+	return !strcmp(c->call.executor, "cuda");
 }
 
 /* "NVIDIA H200" -> "H200": as the shipped calibrations are named. */
@@ -91,19 +91,18 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	const char *text;
 	uint32_t n;
 
-	MQ_TRY(mq_replay_devices(c->executor, c->arena, &n, &text, err));
+	MQ_TRY(mq_replay_devices(c->call.executor, c->arena, &n, &text, err));
 	MQ_TRY(mq_node_read(&c->node, err));
-	uint64_t have = is_gpu(c) ? n : n / (c->cores ? c->cores : 1);
+	uint64_t have = is_gpu(c) ? n : n / mq_or_1(c->call.cores);
 	if (!c->devices)
 		c->devices = have;
-	if (c->devices > have && !c->share_gpu)
-		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)", (uint32_t)c->devices,
-			       (uint32_t)have, text);
+	if (c->devices > have && !c->call.share_gpu)
+		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)", c->devices, (uint32_t)have,
+			       text);
 	if (!c->type)
 		c->type = is_gpu(c) ? gpu_type(text, c->arena) :
-				      mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu,
-						      (uint32_t)(c->cores ? c->cores : 1));
-	if (c->share_gpu)
+				      mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu, mq_or_1(c->call.cores));
+	if (c->call.share_gpu)
 		c->link_class = "loopback";
 	return MQ_OK;
 }
@@ -134,15 +133,15 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 {
 	const char **device = mq_arena_array(c->arena, c->devices, const char *);
 	const char **type = mq_arena_array(c->arena, c->devices, const char *);
-	struct mq_probe_request r = { .n_devices = (uint32_t)c->devices,
+	struct mq_probe_request r = { .n_devices = c->devices,
 				      .device_name = device,
 				      .device_type = type,
 				      .n_dtypes = 2,
 				      .dtype = { MQ_FP32, MQ_FP64 },
-				      .speed_flops = 8e10 * (double)(c->cores ? c->cores : 1),
+				      .speed_flops = 8e10 * (double)mq_or_1(c->call.cores),
 				      .largest_B = 32 << 20,
 				      .fused_attention = true,
-				      .seed = c->seed };
+				      .seed = c->call.seed };
 
 	const struct mq_libraries *libraries;
 	const struct mq_device_calib *known;
@@ -179,23 +178,16 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name, uint32_t n,
 				 struct mq_err *err)
 {
-	struct mq_replay_call call = { .executor = c->executor,
-				       .dir = c->samples,
-				       .launches = (uint32_t)c->launches,
-				       .warmup = 2,
-				       .reps = (uint32_t)c->reps,
-				       .cores = (uint32_t)c->cores,
-				       .first_launch = 1,
-				       .seed = c->seed,
-				       .deadline_s = c->deadline_s,
-				       .cpu_types = cpu_types,
-				       .share_gpu = c->share_gpu,
-				       .hold = is_gpu(c),
-				       /* Beside GPUs, CPUs do without MPI. */
-				       .local = c->beside ? (uint32_t)c->devices : 0,
-				       .n_names = n,
-				       .name = name };
+	struct mq_replay_call call = c->call;
 
+	call.dir = c->samples;
+	call.warmup = 2;
+	call.first_launch = 1;
+	call.cpu_types = cpu_types;
+	call.hold = is_gpu(c);
+	call.local = c->beside ? c->devices : 0; /* beside GPUs, CPUs do without MPI */
+	call.n_names = n;
+	call.name = name;
 	if (!c->schedule_only)
 		return mq_replay_measure(&call, err);
 	mq_replay_print(&call);
@@ -219,12 +211,12 @@ static struct calibrate cpu_part(const struct calibrate *c)
 {
 	struct calibrate cpu = *c;
 
-	cpu.executor = "host";
+	cpu.call.executor = "host";
 	cpu.devices = c->cpus;
 	cpu.type = c->cpu_type;
 	cpu.link_class = "host-sm0";
 	cpu.beside = true;
-	cpu.share_gpu = false;
+	cpu.call.share_gpu = false;
 	cpu.samples = mq_arena_printf(cpu.arena, "%s/cpu", c->samples);
 	return cpu;
 }
@@ -234,13 +226,13 @@ static enum mq_status name_cpus(struct calibrate *c, struct mq_err *err)
 	const char *text;
 	uint32_t n;
 
-	if (!c->cores) {
+	if (!c->call.cores) {
 		MQ_TRY(mq_replay_devices("host", c->arena, &n, &text, err));
-		c->cores = n > c->devices + c->cpus ? (n - c->devices) / c->cpus : 1;
+		c->call.cores = n > c->devices + c->cpus ? (n - c->devices) / c->cpus : 1;
 	}
 	if (!c->cpu_type)
-		c->cpu_type = mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu[0] ? c->node.cpu : "node",
-					      (uint32_t)c->cores);
+		c->cpu_type =
+			mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu[0] ? c->node.cpu : "node", c->call.cores);
 	return MQ_OK;
 }
 
@@ -251,7 +243,7 @@ static enum mq_status measure_between(const struct calibrate *c, struct mq_err *
 	const char *type[] = { c->type, c->cpu_type };
 	struct calibrate between = *c;
 	struct mq_probe_request r = {
-		.n_devices = 2, .device_name = device, .device_type = type, .largest_B = 64 << 20, .seed = c->seed
+		.n_devices = 2, .device_name = device, .device_type = type, .largest_B = 64 << 20, .seed = c->call.seed
 	};
 	uint32_t comm = 0;
 
@@ -270,7 +262,7 @@ static enum mq_status measure_cpus(struct calibrate *c, struct mq_err *err)
 	MQ_TRY(name_cpus(c, err));
 	struct calibrate cpu = cpu_part(c);
 
-	cpu.cores = c->cores;
+	cpu.call.cores = c->call.cores;
 	MQ_TRY(measure(&cpu, err));
 	return measure_between(c, err);
 }
@@ -408,7 +400,7 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 	/* Calls have their measured times; the link itself is the memory that they go through. */
 	if (!mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 0, &fixed, &none))
 		fixed = 1e-6;
-	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices,
+	struct mq_node_platform p = { .n_devices = c->devices,
 				      .type = c->type,
 				      .name = "this-node",
 				      .speed_flops = fit->device.peak_flops[MQ_FP32],
@@ -417,7 +409,7 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 				      .bw_Bps = fit->device.mem_bw_Bps,
 				      .lat_s = fixed };
 	MQ_TRY(mq_node_save(&p, c->platform_out, err));
-	printf("%s: the platform of this node (%u devices)\n", c->platform_out, (uint32_t)c->devices);
+	printf("%s: the platform of this node (%u devices)\n", c->platform_out, c->devices);
 	return MQ_OK;
 }
 
@@ -432,7 +424,7 @@ static enum mq_link_class class_of(const char *link_class)
 /* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong. */
 static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
 {
-	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices,
+	struct mq_node_platform p = { .n_devices = c->devices,
 				      .type = fit->device.name,
 				      .name = "this-node",
 				      .speed_flops = 1,
@@ -489,14 +481,14 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in, stru
 		.link_class = c->link_class ? c->link_class :
 			      is_gpu(c)     ? "nvlink" :
 					      "host-sm0",
-		.source = mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
+		.source = mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->call.executor),
 		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
-		.n_draws = (uint32_t)c->draws,
-		.seed = c->seed,
+		.n_draws = c->draws,
+		.seed = c->call.seed,
 		.run_sigma = in->run_sigma,
 		.launch_interval_s = in->launch_interval_s,
 		.memory_B = (total_B > 0 ? total_B : c->node.memory_B) / (double)c->devices,
-		.cores = (double)c->cores
+		.cores = (double)c->call.cores
 	};
 
 	if (is_gpu(c)) {
@@ -532,8 +524,8 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 	MQ_TRY(add_folder(&cpu, mq_arena_printf(c->arena, "%s/cpu", dir), &in, err));
 	c->cpus = cpu.devices = in.n_devices;
 	c->cpu_type = cpu.type = in.type;
-	c->cores = cpu.cores = (uint64_t)fmax(1, recorded(in.environment, "cores_per_device="));
-	printf("%u CPU device%s beside the GPUs:\n", (uint32_t)c->cpus, c->cpus > 1 ? "s" : "");
+	c->call.cores = cpu.call.cores = (uint32_t)fmax(1, recorded(in.environment, "cores_per_device="));
+	printf("%u CPU device%s beside the GPUs:\n", c->cpus, c->cpus > 1 ? "s" : "");
 	MQ_TRY(fit_part(&cpu, &in, &fit[0], err));
 	between.link_class = "pcie-sm0";
 	MQ_TRY(add_folder(&between, mq_arena_printf(c->arena, "%s/between", dir), &calls, err));
@@ -560,11 +552,11 @@ static enum mq_status save_platform(struct calibrate *c, const struct input *in,
 {
 	const char *link;
 
-	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu) {
+	if (is_gpu(c) && in->n_devices && in->environment && !c->call.share_gpu) {
 		struct mq_node_gpus node = { .fit = &fit[0],
 					     .samples = c->from.item[0],
 					     .n_devices = in->n_devices,
-					     .n_cpus = (uint32_t)c->cpus,
+					     .n_cpus = c->cpus,
 					     .cpu = &fit[1],
 					     .cpu_memory_B = fit[1].device.memory_B };
 
@@ -617,9 +609,9 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
 		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
-			c->executor = "cuda";
-	if (!is_gpu(c) && !c->cores)
-		c->cores = 1;
+			c->call.executor = "cuda";
+	if (!is_gpu(c) && !c->call.cores)
+		c->call.cores = 1;
 	if (c->cpus && !is_gpu(c))
 		return mq_bad(err, "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
 				   "--devices N for CPUs alone");
@@ -638,8 +630,8 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		if (c->cpus)
 			MQ_TRY(measure_cpus(c, err));
 		if (c->schedule_only) { /* how to fit what another node measured */
-			printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type,
-			       c->samples, c->out);
+			printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->call.executor,
+			       c->type, c->samples, c->out);
 			return MQ_OK;
 		}
 		c->from.item[c->from.n++] = c->samples;

@@ -17,13 +17,7 @@
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 48 };
 
-struct plotting {
-	struct mq_arena arena;
-	const char *dir, *out, *scripts, *title;
-	uint32_t figures;
-};
-
-#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct plotting, field, __VA_ARGS__)
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_drawing, field, __VA_ARGS__)
 static const struct mq_arg options[] = {
 	ROW(TEXT, "DIR", dir, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	ROW(TEXT, "output", out, "DIR", "folder for the figures (default: the results folder)", .letter = 'o'),
@@ -35,28 +29,9 @@ static const char doc[] =
 	"and step time against memory of a search, predictions against measurements of a "
 	"validation or a score, tornado, scaling, cost, heat map or jobs of a study.";
 
-/* ---- gnuplot ------------------------------------------------------------------------------------ */
-
-/* One figure in both formats, drawn by a script; `settings` are further assignments. */
-static enum mq_status figure_as(struct plotting *p, const char *name, const char *script, const char *settings,
-				struct mq_err *err)
-{
-	const char *out = mq_arena_printf(&p->arena, "%s/%s", p->out, name);
-	const struct mq_figure f = { p->scripts, script, out, p->title, settings };
-
-	MQ_TRY(mq_gnuplot(&f, &p->arena, err));
-	printf("%s.png\n%s.svg\n", out, out);
-	p->figures++;
-	return MQ_OK;
-}
-
-static enum mq_status figure(struct plotting *p, const char *name, const char *settings, struct mq_err *err)
-{
-	return figure_as(p, name, name, settings, err);
-}
-
 /* The table DIR/NAME, or false where there is none; a broken one is an error in *status. */
-static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum mq_status *status, struct mq_err *err)
+static bool table(struct mq_drawing *p, const char *name, struct mq_csv *csv, enum mq_status *status,
+		  struct mq_err *err)
 {
 	const char *path = mq_arena_printf(&p->arena, "%s/%s", p->dir, name);
 
@@ -69,7 +44,7 @@ static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum
 
 /* ---- search: convergence, memory ---------------------------------------------------------------- */
 
-static const char *add_word(struct plotting *p, const char *list, const char *word)
+static const char *add_word(struct mq_drawing *p, const char *list, const char *word)
 {
 	const char *padded = mq_arena_printf(&p->arena, " %s ", list);
 
@@ -86,7 +61,7 @@ struct contender {
 MQ_COMPARE(by_best, struct contender, MQ_ORDER(a->best_s, b->best_s) ?: strcmp(a->engine, b->engine))
 
 /* Those with a feasible plan, the best first: the others have no points. */
-static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
+static const char *engines_of(struct mq_drawing *p, const struct mq_csv *csv)
 {
 	struct contender *c = mq_arena_array(&p->arena, csv->n_rows + 1, struct contender);
 	const char *list = "";
@@ -112,7 +87,7 @@ static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 MQ_COMPARE(by_memory, double, MQ_ORDER(a[0], b[0]) ?: MQ_ORDER(a[1], b[1]))
 
 /* The plans that no other beats in both memory and time. */
-static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, const char *path, uint32_t *n,
+static enum mq_status write_front(struct mq_drawing *p, const struct mq_csv *csv, const char *path, uint32_t *n,
 				  struct mq_err *err)
 {
 	double(*point)[2] = mq_arena_alloc(&p->arena, sizeof(*point) * (csv->n_rows + 1));
@@ -152,7 +127,7 @@ static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms
 }
 
 /* Memory of the device nearest its limit in GB; 0 where evaluations.csv was not kept. */
-static enum mq_status memory_limit(struct plotting *p, double *limit_GB, struct mq_err *err)
+static enum mq_status memory_limit(struct mq_drawing *p, double *limit_GB, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
@@ -165,7 +140,7 @@ static enum mq_status memory_limit(struct plotting *p, double *limit_GB, struct 
 	return MQ_OK;
 }
 
-static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_search(struct mq_drawing *p, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
@@ -182,12 +157,12 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 	}
 	time_range(&csv, &low_ms, &high_ms);
 	MQ_TRY(memory_limit(p, &limit_GB, err));
-	const char *settings =
-		mq_arena_printf(&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g; limit_GB=%.4g",
-				mq_gnuplot_path(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
-				mq_gnuplot_path(&p->arena, front), low_ms, high_ms, limit_GB);
-	MQ_TRY(figure(p, "convergence", settings, err));
-	return figure(p, "memory", settings, err);
+	for (const char *const *name = (const char *const[]){ "convergence", "memory", NULL }; *name; name++)
+		MQ_TRY(mq_draw(p, &(struct mq_figure){ .name = *name, .table = csv.path }, err,
+			       "engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g; limit_GB=%.4g",
+			       mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)), mq_gnuplot_path(&p->arena, front),
+			       low_ms, high_ms, limit_GB));
+	return MQ_OK;
 }
 
 /* ---- simulation: links, timeline ---------------------------------------------------------------- */
@@ -195,12 +170,12 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 MQ_COMPARE(by_use, double, MQ_ORDER(b[0], a[0]) ?: MQ_ORDER(a[1], b[1])) /* utilisation, row */
 
 /* "n0nic0_UP x16": the first of so many that are alike; the blank does not divide words. */
-static const char *like_it(struct plotting *p, const char *name, uint32_t n)
+static const char *like_it(struct mq_drawing *p, const char *name, uint32_t n)
 {
 	return n > 1 ? mq_arena_printf(&p->arena, "%s\u00a0x%u", name, n) : name;
 }
 
-static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_links(struct mq_drawing *p, struct mq_err *err)
 {
 	const char *names = "", *classes = "";
 	struct mq_csv csv;
@@ -236,11 +211,8 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		mq_csv_row(&w, "%s,%s,%g", name, class, link[i][0]);
 	}
 	MQ_TRY(mq_csv_close(&w, err));
-	return figure(p, "links",
-		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      mq_gnuplot_path(&p->arena, file), rows, mq_gnuplot_quoted(&p->arena, names),
-				      mq_gnuplot_quoted(&p->arena, classes)),
-		      err);
+	return mq_draw(p, &(struct mq_figure){ .name = "links", .table = file }, err, "rows=%u; names=%s; classes=%s",
+		       rows, mq_gnuplot_quoted(&p->arena, names), mq_gnuplot_quoted(&p->arena, classes));
 }
 
 /* Class of a task for its colour: see the labels in timeline.gp. */
@@ -263,7 +235,7 @@ struct band {
 };
 
 /* Devices in order of appearance; `of` says which is a row's. */
-static uint32_t find_bands(struct plotting *p, const struct mq_csv *csv, struct band **band, uint32_t *of)
+static uint32_t find_bands(struct mq_drawing *p, const struct mq_csv *csv, struct band **band, uint32_t *of)
 {
 	struct band *b = *band = mq_arena_array(&p->arena, csv->n_rows, struct band);
 	uint32_t n = 0, rows = 0;
@@ -317,7 +289,7 @@ static enum mq_status write_bands(const struct mq_csv *csv, const struct mq_csv 
 	return mq_csv_close(&w, err);
 }
 
-static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_timeline(struct mq_drawing *p, struct mq_err *err)
 {
 	struct mq_csv csv, tasks;
 	const char *names = "", *classes = "";
@@ -342,16 +314,14 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 	for (int c = 0; c < 8; c++)
 		if (bands.has[c])
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
-	return figure(p, "timeline",
-		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      mq_gnuplot_path(&p->arena, file), rows, mq_gnuplot_quoted(&p->arena, names),
-				      bands.last_ms, classes),
-		      err);
+	return mq_draw(p, &(struct mq_figure){ .name = "timeline", .table = file }, err,
+		       "rows=%u; names=%s; last_ms=%.9g; classes='%s'", rows, mq_gnuplot_quoted(&p->arena, names),
+		       bands.last_ms, classes);
 }
 
 /* ---- simulation: memory ---------------------------------------------------------------------------- */
 
-static enum mq_status plot_memory_timeline(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_memory_timeline(struct mq_drawing *p, struct mq_err *err)
 {
 	static const char *const purposes[] = { "parameter_B", "gradient_B", "optimizer_B", "activation_B",
 						"buffer_B" };
@@ -372,38 +342,34 @@ static enum mq_status plot_memory_timeline(struct plotting *p, struct mq_err *er
 	}
 	reserve_B = mq_csv_number(&csv, 0, "reserve_B");
 	limit_B = mq_csv_number(&csv, 0, "limit_B");
-	const char *file = mq_gnuplot_path(&p->arena, mq_arena_printf(&p->arena, "%s/memory_timeline.csv", p->dir));
 	/* A folder of a search and of a simulation has both figures of memory. */
 	bool both = !access(mq_arena_printf(&p->arena, "%s/candidates.csv", p->dir), F_OK);
-	return figure_as(
-		p, both ? "memory_timeline" : "memory", "memory_timeline",
-		mq_arena_printf(
-			&p->arena,
-			"file=%s; events=%.9g; peak=%.9g; peak_GB=%.9g; peak_top=%.9g; top_GB=%.9g; limit_GB=%.9g",
-			file, mq_csv_number(&csv, csv.n_rows - 1, "event"), event, peak_B / 1e9,
-			(peak_B + reserve_B) / 1e9, (top_B + reserve_B) / 1e9, limit_B / 1e9),
-		err);
+	return mq_draw(p,
+		       &(struct mq_figure){ .name = both ? "memory_timeline" : "memory",
+					    .script = "memory_timeline",
+					    .table = csv.path },
+		       err, "events=%.9g; peak=%.9g; peak_GB=%.9g; peak_top=%.9g; top_GB=%.9g; limit_GB=%.9g",
+		       mq_csv_number(&csv, csv.n_rows - 1, "event"), event, peak_B / 1e9, (peak_B + reserve_B) / 1e9,
+		       (top_B + reserve_B) / 1e9, limit_B / 1e9);
 }
 
 /* ---- validation: predicted against measured ------------------------------------------------------ */
 
 /* Times of plans, or of a step class by class (`validate --against`). */
-static enum mq_status plot_measured(struct plotting *p, const char *name, const char *from, struct mq_err *err)
+static enum mq_status plot_measured(struct mq_drawing *p, const char *name, const char *from, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
 
 	if (!table(p, from, &csv, &status, err))
 		return status;
-	return figure(p, name,
-		      mq_arena_printf(&p->arena, "file=%s; rows=%u", mq_gnuplot_path(&p->arena, csv.path), csv.n_rows),
-		      err);
+	return mq_draw(p, &(struct mq_figure){ .name = name, .table = csv.path }, err, "rows=%u", csv.n_rows);
 }
 
 /* ---- score: predictions against tables of measurements ------------------------------------------- */
 
 /* The table that a row is of: a column of its own, or what stands before ':' or '-' in its name. */
-static const char *series_of(struct plotting *p, const struct mq_csv *csv, uint32_t row)
+static const char *series_of(struct mq_drawing *p, const struct mq_csv *csv, uint32_t row)
 {
 	const char *id = mq_csv_word(csv, row, "row_id"), *table_name = mq_csv_word(csv, row, "table");
 
@@ -439,7 +405,7 @@ static uint32_t find_series(struct points *s, const char *name)
 	return s->n++;
 }
 
-static void write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted, const char *measured,
+static void write_points(struct mq_drawing *p, const struct mq_csv *csv, const char *predicted, const char *measured,
 			 struct mq_csv_writer *w, struct points *s)
 {
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
@@ -458,7 +424,7 @@ static void write_points(struct plotting *p, const struct mq_csv *csv, const cha
 }
 
 /* One figure of two columns of score.csv; none where no row has both. */
-static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv, const char *name,
+static enum mq_status score_figure(struct mq_drawing *p, const struct mq_csv *csv, const char *name,
 				   const char *const column[2], const char *unit, struct mq_err *err)
 {
 	const char *file = mq_arena_printf(&p->arena, "%s/%s_points.csv", p->out, name), *names = "";
@@ -475,14 +441,12 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 	for (uint32_t i = 0; i < s.n; i++)
 		names = mq_arena_printf(&p->arena, "%s\"%s: %u rows, %.1f %%\" ", names, s.name[i], s.count[i],
 					100 * s.error[i] / s.count[i]);
-	return figure_as(p, name, "score",
-			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; unit='%s'",
-					 mq_gnuplot_path(&p->arena, file), s.n, mq_gnuplot_quoted(&p->arena, names),
-					 s.low, s.high, unit),
-			 err);
+	return mq_draw(p, &(struct mq_figure){ .name = name, .script = "score", .table = file }, err,
+		       "series=%u; names=%s; low=%.9g; high=%.9g; unit='%s'", s.n, mq_gnuplot_quoted(&p->arena, names),
+		       s.low, s.high, unit);
 }
 
-static enum mq_status plot_score(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_score(struct mq_drawing *p, struct mq_err *err)
 {
 	static const char *const seconds[2] = { "predicted_s", "measured_s" };
 	static const char *const memory[2] = { "predicted_mem_GB", "measured_mem_GB" };
@@ -497,7 +461,7 @@ static enum mq_status plot_score(struct plotting *p, struct mq_err *err)
 
 /* ---- studies ------------------------------------------------------------------------------------- */
 
-static enum mq_status plot_study(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_study(struct mq_drawing *p, struct mq_err *err)
 {
 	const char *file = mq_arena_printf(&p->arena, "%s/study.ini", p->dir);
 	struct mq_study study;
@@ -509,7 +473,7 @@ static enum mq_status plot_study(struct plotting *p, struct mq_err *err)
 		return status;
 	MQ_TRY(mq_study_load(file, true, &p->arena, &study, err));
 	MQ_TRY(mq_study_figures(&study, p->dir, p->out, &n, err));
-	p->figures += n;
+	p->n += n;
 	printf("%u figures of the study in %s\n", n, p->out);
 	return MQ_OK;
 }
@@ -533,7 +497,7 @@ static enum mq_status take_asked(void *context, const struct mq_ini_item *item, 
 }
 
 /* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
-static const char *title_of(struct plotting *p)
+static const char *title_of(struct mq_drawing *p)
 {
 	const char *path = mq_arena_printf(&p->arena, "%s/run.ini", p->dir), *slash;
 	struct asked asked = { "", "" };
@@ -547,11 +511,10 @@ static const char *title_of(struct plotting *p)
 	return mq_arena_printf(&p->arena, "%s on %.*s", slash ? slash + 1 : asked.model, (int)strcspn(base, "."), base);
 }
 
-static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
+static enum mq_status plot_all(struct mq_drawing *p, struct mq_err *err)
 {
 	if (access(p->dir, R_OK | X_OK))
 		return mq_bad(err, "%s: cannot open the results folder: %s", p->dir, strerror(errno));
-	MQ_TRY(mq_find_dir("plots", &p->arena, &p->scripts, err));
 	p->out = p->out ? p->out : p->dir;
 	p->title = p->title ? p->title : title_of(p);
 	MQ_TRY(mq_make_dir(p->out, err));
@@ -563,7 +526,7 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_measured(p, "against", "against.csv", err));
 	MQ_TRY(plot_score(p, err));
 	MQ_TRY(plot_study(p, err));
-	if (!p->figures)
+	if (!p->n)
 		return mq_bad(err,
 			      "%s: nothing to draw; a results folder of `search`, `simulate`, "
 			      "`validate`, `score` or `whatif` has candidates.csv, timeline.csv, "
@@ -574,7 +537,7 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct plotting p = { .arena = MQ_ARENA_INIT };
+	struct mq_drawing p = { .arena = MQ_ARENA_INIT, .says = true };
 	const struct mq_args args = { .table = { { options, &p } }, .args_doc = "DIR", .doc = doc };
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));

@@ -9,6 +9,7 @@
 
 #include "session/session.h"
 #include "base/ini.h"
+#include "base/text.h"
 
 static const char allow_exec_word[] = "--allow-exec";
 
@@ -16,8 +17,7 @@ struct job {
 	struct mq_arena arena;
 	const char *path, *command;
 	bool allow_exec;
-	char **arg;
-	uint32_t n, room;
+	struct mq_argv options;
 };
 
 static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
@@ -37,8 +37,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 		return MQ_OK;
 	MQ_TRY(mq_job_allows(item, job->allow_exec, err));
 	bool flag = !item->quoted && !strcmp(item->value, "true");
-	char *arg = mq_arena_printf(&job->arena, flag ? "--%s" : "--%s=%s", item->key, item->value);
-	MQ_PUSH(&job->arena, job->arg, job->n, job->room, arg);
+	mq_argv_add(&job->options, flag ? "--%s" : "--%s=%s", item->key, item->value);
 	return MQ_OK;
 }
 
@@ -61,15 +60,15 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 	const struct mq_command *command = find_command(job->command);
 	if (!command || !strcmp(job->command, "run"))
 		return mq_bad(err, "%s: command = %s is no command; see maquette --help", job->path, job->command);
-	char **full = mq_arena_array(&job->arena, job->n + (uint32_t)argc + 1, char *);
-	uint32_t n = 0;
-	full[n++] = mq_arena_strdup(&job->arena, job->command);
-	for (uint32_t i = 0; i < job->n; i++)
-		full[n++] = job->arg[i];
+	struct mq_argv full = { .arena = &job->arena };
+	mq_argv_add(&full, "%s", job->command);
+	for (uint32_t i = 0; i < job->options.n; i++)
+		mq_argv_add(&full, "%s", job->options.word[i]);
 	for (int i = 2; i < argc; i++)
 		if (strcmp(argv[i], allow_exec_word))
-			full[n++] = argv[i];
-	return command->run((int)n, full, err);
+			mq_argv_add(&full, "%s", argv[i]);
+	char **word = mq_argv_end(&full);
+	return command->run((int)full.n, word, err);
 }
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct job, field, __VA_ARGS__)
@@ -94,6 +93,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (argc < 2 || argv[1][0] == '-')
 		return mq_bad(err, "give a job file: maquette run FILE.ini [options]");
 	job.path = argv[1];
+	job.options.arena = &job.arena;
 	enum mq_status status = run_job(&job, argc, argv, err);
 	mq_arena_fini(&job.arena);
 	return status;

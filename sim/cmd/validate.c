@@ -13,20 +13,20 @@
 #include "maquette/opt.h"
 
 struct validate {
-	const char *executor, *out, *from;
-	const char *platform, *software, *snapshot;
+	struct mq_replay_call call;
+	const char *out, *from, *platform, *software, *snapshot;
 	struct mq_list dirs, against, calib;
-	uint64_t top, reps, warmup, launches, cores, draws, seed;
-	double deadline_s, settle_s, threshold;
-	bool json;
-	bool recalibrate, schedule_only, dry_run, share_gpu, oversubscribe;
+	uint32_t top, draws;
+	double threshold;
+	bool json, recalibrate, schedule_only, dry_run;
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct validate, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
 	ROW(LIST, "DIR", dirs, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	ROW(INT, "top", top, "K", "plans of each folder", .initial = 5, .min = 1, .max = 1000),
-	ROW(TEXT, "executor", executor, "NAME", "host or cuda (default: by the devices of the plans)", .letter = 'x'),
+	ROW(TEXT, "executor", call.executor, "NAME", "host or cuda (default: by the devices of the plans)",
+	    .letter = 'x'),
 	ROW(TEXT, "output", out, "DIR", "where results go (default: FIRST-FOLDER/validate)", .letter = 'o'),
 	ROW(TEXT, "platform", platform, "FILE", "instead of the platform that was searched", .letter = 'p'),
 	ROW(LIST, "calib", calib, "FILE", "calibration to add to those of the search; repeatable"),
@@ -46,19 +46,19 @@ static const struct mq_arg rows[] = {
 	    "instead of a replay: compare the best plan's memory with a snapshot of a real rank (torch.cuda.memory."
 	    "_dump_snapshot), by purpose at its peak"),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
-	ROW(INT, "launches", launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
-	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
-	ROW(INT, "warmup", warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
-	ROW(F64, "settle", settle_s, "S",
+	ROW(INT, "launches", call.launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
+	ROW(INT, "reps", call.reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
+	ROW(INT, "warmup", call.warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
+	ROW(F64, "settle", call.settle_s, "S",
 	    "GPUs: a plan runs on for so long before each repetition of it, and has the clock that its own draw leaves it",
 	    .unit = "s", .initial = .15, .max = 60),
-	ROW(INT, "cores", cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
+	ROW(INT, "cores", call.cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
 	ROW(INT, "draws", draws, "N", "bootstrap samples for the intervals", .initial = 100, .min = 2, .max = 10000),
-	ROW(INT, "seed", seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
-	ROW(F64, "deadline", deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
+	ROW(INT, "seed", call.seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
+	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
 	    .max = 86400),
-	ROW(FLAG, "oversubscribe", oversubscribe, NULL, "host: allow more devices than cores"),
-	ROW(FLAG, "share-gpu", share_gpu, NULL, "cuda: several ranks on one GPU, for correctness only"),
+	ROW(FLAG, "oversubscribe", call.oversubscribe, NULL, "host: allow more devices than cores"),
+	ROW(FLAG, "share-gpu", call.share_gpu, NULL, "cuda: several ranks on one GPU, for correctness only"),
 	{ .type = MQ_ARG_END },
 };
 
@@ -66,22 +66,21 @@ static const struct mq_arg rows[] = {
 
 static enum mq_status open_all(const struct validate *o, struct mq_validation *v, struct mq_err *err)
 {
-	char **argv = mq_arena_array(&v->arena, o->calib.n + 2, char *);
-	int argc = 0;
+	struct mq_argv argv = { .arena = &v->arena };
 
 	if (o->platform)
-		argv[argc++] = mq_arena_printf(&v->arena, "--platform=%s", o->platform);
+		mq_argv_add(&argv, "--platform=%s", o->platform);
 	if (o->software)
-		argv[argc++] = mq_arena_printf(&v->arena, "--software=%s", o->software);
+		mq_argv_add(&argv, "--software=%s", o->software);
 	for (uint32_t i = 0; i < o->calib.n; i++)
-		argv[argc++] = mq_arena_printf(&v->arena, "--calib=%s", o->calib.item[i]);
+		mq_argv_add(&argv, "--calib=%s", o->calib.item[i]);
 	v->n_dirs = o->dirs.n;
 	v->replays = !o->from && !o->against.n && !o->snapshot && !o->dry_run && !o->schedule_only &&
-		     (!o->executor || !strcmp(o->executor, "cuda"));
+		     (!o->call.executor || !strcmp(o->call.executor, "cuda"));
 	v->asked = mq_arena_array(&v->arena, v->n_dirs, struct mq_asked);
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)
-		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, argc, argv, err));
+		MQ_TRY(mq_validation_add(v, o->dirs.item[i], o->top, (int)argv.n, argv.word, err));
 	mq_session_note(&v->session[0], stderr);
 	return MQ_OK;
 }
@@ -184,8 +183,8 @@ static const struct mq_shown_table shown[] = {
 
 static enum mq_status judge(const struct validate *o, struct mq_validation *v, const char *dir, struct mq_err *err)
 {
-	MQ_TRY(mq_validation_predict_all(v, (uint32_t)o->draws, o->seed, err));
-	mq_validation_drift(v, (uint32_t)o->draws, o->seed);
+	MQ_TRY(mq_validation_predict_all(v, o->draws, o->call.seed, err));
+	mq_validation_drift(v, o->draws, o->call.seed);
 	if (o->recalibrate)
 		MQ_TRY(mq_validation_recalibrate(v, dir, err));
 	MQ_TRY(mq_validation_trust(v, dir, err));
@@ -215,26 +214,16 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 	}
 	const char **name = mq_arena_array(&v->arena, v->n_plans, const char *);
 	bool gpu = any_gpu(v);
-	struct mq_replay_call call = { .executor = o->executor ? o->executor :
-						   gpu         ? "cuda" :
-								 "host",
-				       .dir = o->from ? o->from : dir,
-				       .launches = (uint32_t)o->launches,
-				       .warmup = (uint32_t)o->warmup,
-				       .reps = (uint32_t)o->reps,
-				       .cores = o->cores ? (uint32_t)o->cores :
-						gpu      ? calibrated_cores(v) :
-							   0,
-				       .first_launch = 1,
-				       .seed = o->seed,
-				       .deadline_s = o->deadline_s,
-				       .settle_s = gpu ? o->settle_s : 0,
-				       .cpu_types = gpu ? cpu_types(v) : "",
-				       .share_gpu = o->share_gpu,
-				       .oversubscribe = o->oversubscribe,
-				       .n_names = v->n_plans,
-				       .name = name };
+	struct mq_replay_call call = o->call;
 
+	call.executor = call.executor ? call.executor : gpu ? "cuda" : "host";
+	call.dir = o->from ? o->from : dir;
+	call.cores = call.cores || !gpu ? call.cores : calibrated_cores(v);
+	call.first_launch = 1;
+	call.settle_s = gpu ? call.settle_s : 0;
+	call.cpu_types = gpu ? cpu_types(v) : "";
+	call.n_names = v->n_plans;
+	call.name = name;
 	if (o->dry_run) {
 		say_dry(v, &call);
 		return MQ_OK;
@@ -261,7 +250,7 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct validate o = { .executor = NULL };
+	struct validate o = { .out = NULL };
 	struct mq_validation v = { .arena = MQ_ARENA_INIT };
 	const struct mq_args args = { .table = { { rows, &o } },
 				      .args_doc = "DIR...",

@@ -335,24 +335,22 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 
 /* ---- processes ------------------------------------------------------------------------------------------------ */
 
-static uint32_t start_workers(const struct options *o, pid_t *pid)
+static uint32_t start_workers(struct whatif *w, pid_t *pid)
 {
-	char *argv[] = { (char[]){ "maquette" },
-			 (char[]){ "whatif" },
-			 strdup(o->study),
-			 (char[]){ "-o" },
-			 strdup(o->dir),
-			 (char[]){ "--jobs=1" },
-			 (char[]){ "--worker" },
-			 o->allow_exec ? (char[]){ "--allow-exec" } : NULL,
-			 NULL };
-	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = argv, .on_death = SIGKILL };
+	struct mq_argv argv = { .arena = &w->arena };
 	uint32_t n = 0;
 
-	for (uint32_t i = 1; i < o->jobs; i++)
+	mq_argv_add(&argv, "maquette");
+	mq_argv_add(&argv, "whatif");
+	mq_argv_add(&argv, "%s", w->o->study);
+	mq_argv_add(&argv, "--output=%s", w->o->dir);
+	mq_argv_add(&argv, "--jobs=1");
+	mq_argv_add(&argv, "--worker");
+	if (w->o->allow_exec)
+		mq_argv_add(&argv, "--allow-exec");
+	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = mq_argv_end(&argv), .on_death = SIGKILL };
+	for (uint32_t i = 1; i < w->o->jobs; i++)
 		n += !mq_spawn(&self, &pid[n]);
-	free(argv[2]);
-	free(argv[4]);
 	return n;
 }
 
@@ -389,7 +387,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	if (!w->o->worker)
 		forget_crashes(w);
 	if (!w->o->worker && w->study.n_points > 1)
-		n = start_workers(w->o, pid);
+		n = start_workers(w, pid);
 	enum mq_status status = work(w, err);
 	for (uint32_t i = 0; i < n; i++)
 		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)

@@ -21,54 +21,44 @@ enum {
 	ET_REDUCE_SCATTER = 7
 };
 
-struct bytes {
-	struct mq_arena *arena;
-	uint8_t *data;
-	uint32_t n, room;
-};
-
-static void put_byte(struct bytes *b, uint8_t v)
-{
-	MQ_PUSH(b->arena, b->data, b->n, b->room, v);
-}
-
-static void put_varint(struct bytes *b, uint64_t v)
+static void put_varint(FILE *f, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
-		put_byte(b, (uint8_t)(v | 0x80));
-	put_byte(b, (uint8_t)v);
+		fputc((int)(v & 0x7f) | 0x80, f);
+	fputc((int)v, f);
 }
 
-static void put_number(struct bytes *b, uint32_t field, uint64_t v)
+static void put_number(FILE *f, uint32_t field, uint64_t v)
 {
-	put_varint(b, (uint64_t)field << 3);
-	put_varint(b, v);
+	put_varint(f, (uint64_t)field << 3);
+	put_varint(f, v);
 }
 
-static void put_block(struct bytes *b, uint32_t field, const void *data, size_t n)
+static void put_block(FILE *f, uint32_t field, const void *data, size_t n)
 {
-	put_varint(b, (uint64_t)field << 3 | 2);
-	put_varint(b, n);
-	for (size_t i = 0; i < n; i++)
-		put_byte(b, ((const uint8_t *)data)[i]);
+	put_varint(f, (uint64_t)field << 3 | 2);
+	put_varint(f, n);
+	fwrite(data, 1, n, f);
 }
 
-static void put_text(struct bytes *b, uint32_t field, const char *text)
+static void put_text(FILE *f, uint32_t field, const char *text)
 {
-	put_block(b, field, text, strlen(text));
+	put_block(f, field, text, strlen(text));
 }
 
 /* Fields of AttributeProto: name 1, int64 9, bool 27, string 29. */
-static void put_attr(struct bytes *node, const char *name, uint32_t field, uint64_t v, const char *text)
+static void put_attr(FILE *node, const char *name, uint32_t field, uint64_t v, const char *text)
 {
-	struct bytes a = { .arena = node->arena };
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *a = mq_words_open(&memory);
 
-	put_text(&a, 1, name);
+	put_text(a, 1, name);
 	if (text)
-		put_text(&a, field, text);
+		put_text(a, field, text);
 	else
-		put_number(&a, field, v);
-	put_block(node, 10, a.data, a.n);
+		put_number(a, field, v);
+	fclose(a);
+	put_block(node, 10, memory.text, memory.size);
 }
 
 static uint64_t et_kind(uint8_t coll)
@@ -85,7 +75,7 @@ static uint64_t et_kind(uint8_t coll)
 	return kind[coll];
 }
 
-static void put_work(const struct mq_schedule *s, const struct mq_task *t, struct bytes *node)
+static void put_work(const struct mq_schedule *s, const struct mq_task *t, FILE *node)
 {
 	bool computes = t->kind == MQ_TASK_COMPUTE && t->work != MQ_NONE;
 
@@ -111,53 +101,50 @@ static void put_work(const struct mq_schedule *s, const struct mq_task *t, struc
 }
 
 /* `before`: the task before it on its stream, or MQ_NONE. */
-static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, struct bytes *out)
+static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, FILE *out)
 {
 	const struct mq_task *t = &s->task[id];
-	struct bytes node = { .arena = out->arena };
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *node = mq_words_open(&memory);
 	const char *name = t->op != MQ_NONE && t->op < s->n_ops ? s->op_name[t->op] : mq_stream_name(t->stream);
 
-	put_number(&node, 1, id);
-	put_text(&node, 2, name);
-	put_number(&node, 3,
+	put_number(node, 1, id);
+	put_text(node, 2, name);
+	put_number(node, 3,
 		   t->kind == MQ_TASK_SEND       ? NODE_SEND :
 		   t->kind == MQ_TASK_RECV       ? NODE_RECV :
 		   t->kind == MQ_TASK_COLLECTIVE ? NODE_COLL :
 						   NODE_COMP);
 	if (before != MQ_NONE)
-		put_number(&node, 4, before);
+		put_number(node, 4, before);
 	for (uint32_t i = 0; i < t->n_deps; i++)
 		if (s->task[s->dep[t->dep_first + i]].device == t->device)
-			put_number(&node, 5, s->dep[t->dep_first + i]);
-	put_work(s, t, &node);
-	put_varint(out, node.n);
-	for (uint32_t i = 0; i < node.n; i++)
-		put_byte(out, node.data[i]);
+			put_number(node, 5, s->dep[t->dep_first + i]);
+	put_work(s, t, node);
+	fclose(node);
+	put_varint(out, memory.size);
+	fwrite(memory.text, 1, memory.size, out);
 }
 
 static enum mq_status write_device(const struct mq_schedule *s, uint32_t device, const char *dir, struct mq_err *err)
 {
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct bytes out = { .arena = &arena }, head = { .arena = &arena };
+	static const char version[] = "0.0.4";
 	uint32_t before[MQ_N_STREAMS];
 	char path[4096];
 	FILE *f;
 
-	put_text(&head, 1, "0.0.4");
-	put_varint(&out, head.n);
-	for (uint32_t i = 0; i < head.n; i++)
-		put_byte(&out, head.data[i]);
+	snprintf(path, sizeof(path), "%s/chakra.%u.et", dir, device);
+	MQ_TRY(mq_file_open(path, &f, err));
+	put_varint(f, strlen(version) + 2); /* with the field's number and length */
+	put_text(f, 1, version);
 	for (int i = 0; i < MQ_N_STREAMS; i++)
 		before[i] = MQ_NONE;
 	for (uint32_t id = 0; id < s->n_tasks; id++) {
 		if (s->task[id].device != device)
 			continue;
-		put_node(s, id, before[s->task[id].stream], &out);
+		put_node(s, id, before[s->task[id].stream], f);
 		before[s->task[id].stream] = id;
 	}
-	snprintf(path, sizeof(path), "%s/chakra.%u.et", dir, device);
-	MQ_TRY(mq_file_open(path, &f, err));
-	fwrite(out.data, 1, out.n, f);
 	return mq_file_close(f, path, err);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "schedule/columns.h"
 
 static enum mq_status cannot_write(const char *path, struct mq_err *err)
@@ -15,37 +16,25 @@ static enum mq_status cannot_write(const char *path, struct mq_err *err)
 	return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 }
 
-/* Reads what is there up to the last whole line, cuts off the rest, leaves the file open at its end. */
+enum { MOST_MB = 1 << 20 };
+
+/* Reads what is there up to the last whole line, cuts off the rest, leaves the file open at its end. What is no text (a
+ * device, a foreign file) is read as nothing, and left as it is. */
 static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE **file, char **text, size_t *size,
 				 struct mq_err *err)
 {
-	char buffer[65536];
-	size_t n, used = 0;
-	char *all;
+	struct mq_err none = MQ_ERR_INIT;
 
 	*file = fopen(path, "a+");
 	if (!*file)
 		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
-	FILE *stream = open_memstream(&all, &used);
-	mq_assert(stream);
-	rewind(*file);
-	while ((n = fread(buffer, 1, sizeof(buffer), *file)) > 0 && used < (size_t)1 << 40) {
-		fwrite(buffer, 1, n, stream);
-		fflush(stream);
-		if (memchr(buffer, '\0', n)) /* not a text file (a device, a foreign file) */
-			break;
-	}
-	fclose(stream);
-	bool binary = memchr(all, '\0', used) != NULL;
-	if (!binary)
-		while (used && all[used - 1] != '\n')
-			used--;
-	*size = binary ? 0 : used;
-	*text = mq_arena_alloc(arena, *size + 1);
-	memcpy(*text, all, *size);
-	free(all);
-	clearerr(*file);
-	if (!binary && ftruncate(fileno(*file), (off_t)*size) && errno != EINVAL)
+	*text = mq_arena_strdup(arena, "");
+	bool lines = mq_text_read(path, MOST_MB, arena, text, size, &none) == MQ_OK;
+	*size = lines ? *size : 0;
+	while (*size && (*text)[*size - 1] != '\n')
+		--*size;
+	(*text)[*size] = '\0';
+	if (lines && ftruncate(fileno(*file), (off_t)*size) && errno != EINVAL)
 		return cannot_write(path, err);
 	fseek(*file, 0, SEEK_END);
 	return MQ_OK;

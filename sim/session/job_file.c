@@ -167,44 +167,33 @@ void mq_job_release(struct mq_claim *claim)
 
 /* ---- the question of a folder ------------------------------------------------------------------- */
 
-struct words {
-	struct mq_arena *arena;
-	char **arg;
-	uint32_t n, room;
-};
-
-static void add_word(struct words *w, char *arg)
-{
-	MQ_PUSH(w->arena, w->arg, w->n, w->room, arg);
-}
-
 /* Keys of the search itself (engine, evals, ...) are not part of the question. */
 static enum mq_status take_key(void *context, const struct mq_ini_item *item, struct mq_err *err)
 {
-	struct words *w = context;
+	struct mq_argv *w = context;
 	bool flag = !item->quoted && !strcmp(item->value, "true");
 	const struct mq_arg *row = mq_arg_find(mq_question_args, item->key);
 
 	(void)err;
 	if (!*item->section && row && !(row->flags & MQ_ARG_CONSTRAINT) &&
 	    (item->quoted || strcmp(item->value, "false")))
-		add_word(w, mq_arena_printf(w->arena, flag ? "--%s" : "--%s=%s", item->key, item->value));
+		mq_argv_add(w, flag ? "--%s" : "--%s=%s", item->key, item->value);
 	return MQ_OK;
 }
 
-static enum mq_status words_of(const char *dir, char *command, int argc, char **argv, struct words *w,
+static enum mq_status words_of(const char *dir, const char *command, int argc, char **argv, struct mq_argv *w,
 			       struct mq_err *err)
 {
 	const char *path = mq_arena_printf(w->arena, "%s/run.ini", dir);
 
-	add_word(w, command);
+	mq_argv_add(w, "%s", command);
 	if (access(path, R_OK))
 		return mq_bad(err, "%s: cannot read it (%s): is %s the folder of a search?", path, strerror(errno),
 			      dir);
 	MQ_TRY(mq_ini_read(path, w->arena, take_key, w, err));
 	for (int i = 0; i < argc; i++)
-		add_word(w, argv[i]);
-	add_word(w, NULL);
+		mq_argv_add(w, "%s", argv[i]);
+	mq_argv_end(w);
 	return MQ_OK;
 }
 
@@ -212,18 +201,18 @@ enum mq_status mq_asked_of_folder(const char *dir, int argc, char **argv, struct
 				  struct mq_asked *asked, struct mq_err *err)
 {
 	const struct mq_args args = { .table = { { mq_question_args, asked } } };
-	struct words w = { .arena = arena };
+	struct mq_argv w = { .arena = arena };
 
-	MQ_TRY(words_of(dir, mq_arena_strdup(arena, "validate"), argc, argv, &w, err));
+	MQ_TRY(words_of(dir, "validate", argc, argv, &w, err));
 	mq_asked_init(asked);
-	return mq_args_parse(&args, (int)w.n - 1, w.arg, err);
+	return mq_args_parse(&args, (int)w.n, w.word, err);
 }
 
 enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, size_t size, const struct mq_asked *asked,
 				  const char *const *plan, int argc, char **argv, struct mq_arena *arena,
 				  struct mq_err *err)
 {
-	struct words w = { .arena = arena };
+	struct mq_argv w = { .arena = arena };
 	void *before = mq_arena_alloc(arena, size);
 
 	memcpy(before, options, size);
@@ -236,7 +225,7 @@ enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, siz
 		return MQ_OK;
 	MQ_TRY(words_of(dir, argv[0], argc - 1, argv + 1, &w, err));
 	memcpy(options, before, size);
-	MQ_TRY(mq_args_parse(args, (int)w.n - 1, w.arg, err));
+	MQ_TRY(mq_args_parse(args, (int)w.n, w.word, err));
 	fprintf(stderr, "note: the question is that of %s/run.ini: -m %s -p %s --batch %.0f --software %s\n", dir,
 		asked->model ? asked->model : "?", asked->platform ? asked->platform : "?", asked->train.batch,
 		asked->software);

@@ -8,13 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "judge/pool.h"
 
-enum { PAUSE_US = 1000 };
+enum { PAUSE_US = 1000, MOST_MB = 1024 };
 /* How long a rank waits for the first one, which may have a large platform to read. */
 static const double PATIENCE_S = 60;
 
@@ -79,19 +78,11 @@ static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char 
 /* The whole file; NULL: there is none. */
 static void *get(const struct mq_ranks *r, uint64_t number, const char *suffix, struct mq_arena *arena, size_t *size)
 {
-	char path[4096], *text = NULL;
-	struct stat st;
+	struct mq_err none = MQ_ERR_INIT;
+	char path[4096], *bytes;
 
-	*size = 0;
 	name_of(r, number, suffix, path);
-	FILE *f = fopen(path, "r");
-	if (f && !fstat(fileno(f), &st) && st.st_size > 0) {
-		text = mq_arena_alloc(arena, (size_t)st.st_size);
-		*size = fread(text, 1, (size_t)st.st_size, f);
-	}
-	if (f)
-		fclose(f);
-	return text;
+	return mq_bytes_read(path, MOST_MB, arena, &bytes, size, &none) == MQ_OK && *size ? bytes : NULL;
 }
 
 static void forget(const struct mq_ranks *r, uint64_t number)

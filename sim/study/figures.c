@@ -12,40 +12,21 @@
 enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };
 
 struct drawing {
-	struct mq_arena arena;
+	struct mq_drawing to;
+	struct mq_arena *arena;
 	const struct mq_study *study;
-	const char *dir, *out, *scripts;
-	uint32_t n; /* drawn */
 	struct mq_csv csv;
 	struct mq_err *err;
 };
 
 static const char *path_of(struct drawing *d, const char *name)
 {
-	return mq_arena_printf(&d->arena, "%s/%s", d->dir, name);
+	return mq_arena_printf(d->arena, "%s/%s", d->to.dir, name);
 }
 
 static const char *out_of(struct drawing *d, const char *name)
 {
-	return mq_arena_printf(&d->arena, "%s/%s", d->out, name);
-}
-
-static const char *quoted(struct drawing *d, const char *plain)
-{
-	return mq_gnuplot_quoted(&d->arena, plain);
-}
-
-static const char *file(struct drawing *d, const char *path)
-{
-	return mq_gnuplot_path(&d->arena, path);
-}
-
-static enum mq_status draw(struct drawing *d, const char *name, const char *title, const char *settings)
-{
-	const struct mq_figure f = { d->scripts, name, out_of(d, name), title, settings };
-
-	d->n++;
-	return mq_gnuplot(&f, &d->arena, d->err);
+	return mq_arena_printf(d->arena, "%s/%s", d->to.out, name);
 }
 
 uint32_t mq_study_fastest(const struct mq_csv *csv)
@@ -102,8 +83,8 @@ static enum mq_status tornado(struct drawing *d)
 
 	if (best == MQ_NONE)
 		return MQ_OK;
-	MQ_TRY(mq_csv_load(path_of(d, "sensitivity.csv"), &d->arena, &s, d->err));
-	struct bar *bar = mq_arena_array(&d->arena, s.n_rows + 1, struct bar);
+	MQ_TRY(mq_csv_load(path_of(d, "sensitivity.csv"), d->arena, &s, d->err));
+	struct bar *bar = mq_arena_array(d->arena, s.n_rows + 1, struct bar);
 	uint32_t n =
 		find_bars(&s, mq_csv_word(&d->csv, best, "point"), mq_csv_number(&d->csv, best, "step_time_s"), bar);
 	if (!n)
@@ -112,11 +93,10 @@ static enum mq_status tornado(struct drawing *d)
 	for (uint32_t i = 0; i < n; i++)
 		mq_csv_row(&w, "%u,%s,%g,%g", i, bar[i].target, bar[i].down_pct, bar[i].up_pct);
 	MQ_TRY(mq_csv_close(&w, d->err));
-	return draw(
-		d, "tornado",
-		mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
-				mq_csv_word(&d->csv, best, "point")),
-		mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n, 100 * d->study->sensitivity));
+	const char *title = mq_arena_printf(d->arena, "What the step time depends on: point %s, the fastest",
+					    mq_csv_word(&d->csv, best, "point"));
+	return mq_draw(&d->to, &(struct mq_figure){ .name = "tornado", .title = title, .table = path }, d->err,
+		       "rows=%u; step=%g", n, 100 * d->study->sensitivity);
 }
 
 /* ---- scaling ----------------------------------------------------------------------------------------------- */
@@ -128,7 +108,7 @@ static enum mq_status scaling(struct drawing *d)
 	uint32_t n = 0;
 	struct mq_csv s;
 
-	MQ_TRY(mq_csv_load(path, &d->arena, &s, d->err));
+	MQ_TRY(mq_csv_load(path, d->arena, &s, d->err));
 	for (uint32_t r = 0; r < s.n_rows && n < MAX_SERIES; r++) {
 		uint32_t i = 0;
 
@@ -137,13 +117,13 @@ static enum mq_status scaling(struct drawing *d)
 		if (i < n)
 			continue;
 		seen[n++] = mq_csv_word(&s, r, "series");
-		names = mq_arena_printf(&d->arena, "%s; name[%u]=%s", names, n, quoted(d, seen[i]));
+		names = mq_arena_printf(d->arena, "%s; name[%u]=%s", names, n, mq_gnuplot_quoted(d->arena, seen[i]));
 	}
 	if (!n || mq_study_fastest(&d->csv) == MQ_NONE)
 		return MQ_OK;
-	return draw(d, "scaling", d->study->weak ? "Weak scaling" : "Strong scaling",
-		    mq_arena_printf(&d->arena, "file=%s; n=%u; limit=%g; array name[%u]%s", file(d, path), n,
-				    d->study->efficiency, n, names));
+	const char *title = d->study->weak ? "Weak scaling" : "Strong scaling";
+	return mq_draw(&d->to, &(struct mq_figure){ .name = "scaling", .title = title, .table = path }, d->err,
+		       "n=%u; limit=%g; array name[%u]%s", n, d->study->efficiency, n, names);
 }
 
 /* ---- heat map ---------------------------------------------------------------------------------------------- */
@@ -173,10 +153,12 @@ static enum mq_status heat_map(struct drawing *d)
 	if (x == MQ_NONE || best == MQ_NONE)
 		return MQ_OK;
 	if (y == MQ_NONE)
-		return draw(d, "axis", mq_arena_printf(&d->arena, "By %s", s->axis[x].key),
-			    mq_arena_printf(&d->arena, "file=%s; key=%s; low_ms=%g", file(d, path_of(d, "whatif.csv")),
-					    quoted(d, s->axis[x].key),
-					    1e3 * mq_csv_number(&d->csv, best, "step_time_s")));
+		return mq_draw(&d->to,
+			       &(struct mq_figure){ .name = "axis",
+						    .title = mq_arena_printf(d->arena, "By %s", s->axis[x].key),
+						    .table = d->csv.path },
+			       d->err, "key=%s; low_ms=%g", mq_gnuplot_quoted(d->arena, s->axis[x].key),
+			       1e3 * mq_csv_number(&d->csv, best, "step_time_s"));
 	MQ_TRY(mq_csv_create(&w, path, "x,y,x_label,y_label,samples_per_s", d->err));
 	for (uint32_t r = 0; r < d->csv.n_rows; r++) {
 		const char *at_x = mq_csv_word(&d->csv, r, s->axis[x].key),
@@ -192,9 +174,9 @@ static enum mq_status heat_map(struct drawing *d)
 			mq_csv_row(&w, "%u,%u,%s,%s,%g", index_of(s, x, at_x), index_of(s, y, at_y), at_x, at_y, rate);
 	}
 	MQ_TRY(mq_csv_close(&w, d->err));
-	return draw(d, "heatmap", "Samples per second",
-		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", file(d, path),
-				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n, s->axis[y].n));
+	return mq_draw(&d->to, &(struct mq_figure){ .name = "heatmap", .title = "Samples per second", .table = path },
+		       d->err, "x_name=%s; y_name=%s; nx=%u; ny=%u", mq_gnuplot_quoted(d->arena, s->axis[x].key),
+		       mq_gnuplot_quoted(d->arena, s->axis[y].key), s->axis[x].n, s->axis[y].n);
 }
 
 /* ---- several jobs ------------------------------------------------------------------------------------------ */
@@ -207,28 +189,28 @@ static enum mq_status jobs(struct drawing *d)
 	double pct[3];
 	struct mq_csv s;
 
-	MQ_TRY(mq_csv_load(path_of(d, "jobs.csv"), &d->arena, &s, d->err));
+	MQ_TRY(mq_csv_load(path_of(d, "jobs.csv"), d->arena, &s, d->err));
 	if (!s.n_rows)
 		return MQ_OK;
 	MQ_TRY(mq_csv_create(&w, path, "row,label,mean_pct,shortest_pct,longest_pct", d->err));
 	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS; r++) {
 		mq_csv_put(&w, "%u,%s", r,
-			   mq_arena_printf(&d->arena, "point %s: %s", mq_csv_word(&s, r, "point"),
+			   mq_arena_printf(d->arena, "point %s: %s", mq_csv_word(&s, r, "point"),
 					   mq_csv_word(&s, r, "job")));
 		for (int c = 0; c < 3; c++)
 			pct[c] = 100 * (mq_csv_number(&s, r, columns[c]) / mq_csv_number(&s, r, "alone_s") - 1);
 		mq_csv_row(&w, "%g,%g,%g", pct[0], pct[1], pct[2]);
 	}
 	MQ_TRY(mq_csv_close(&w, d->err));
-	return draw(d, "jobs", "Jobs at once: how much each is slowed",
-		    mq_arena_printf(&d->arena, "file=%s; rows=%u", file(d, path),
-				    s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS));
+	return mq_draw(
+		&d->to,
+		&(struct mq_figure){ .name = "jobs", .title = "Jobs at once: how much each is slowed", .table = path },
+		d->err, "rows=%u", s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS);
 }
 
 static enum mq_status all_figures(struct drawing *d)
 {
-	MQ_TRY(mq_find_dir("plots", &d->arena, &d->scripts, d->err));
-	MQ_TRY(mq_csv_load(path_of(d, "whatif.csv"), &d->arena, &d->csv, d->err));
+	MQ_TRY(mq_csv_load(path_of(d, "whatif.csv"), d->arena, &d->csv, d->err));
 	if (d->study->n_jobs)
 		return jobs(d);
 	if (d->study->sensitivity > 0)
@@ -236,18 +218,21 @@ static enum mq_status all_figures(struct drawing *d)
 	if (d->study->efficiency > 0)
 		MQ_TRY(scaling(d));
 	if (!access(path_of(d, "pareto.csv"), R_OK))
-		MQ_TRY(draw(d, "study_pareto", "Time against cost",
-			    mq_arena_printf(&d->arena, "file=%s", file(d, path_of(d, "pareto.csv")))));
+		MQ_TRY(mq_draw(&d->to,
+			       &(struct mq_figure){ .name = "study_pareto",
+						    .title = "Time against cost",
+						    .table = path_of(d, "pareto.csv") },
+			       d->err, "%s", ""));
 	return heat_map(d);
 }
 
 enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out, uint32_t *n,
 				struct mq_err *err)
 {
-	struct drawing d = { .study = study, .dir = dir, .out = out, .err = err };
+	struct drawing d = { .to = { .dir = dir, .out = out }, .arena = &d.to.arena, .study = study, .err = err };
 	enum mq_status status = all_figures(&d);
 
-	*n = d.n;
-	mq_arena_fini(&d.arena);
+	*n = d.to.n;
+	mq_arena_fini(&d.to.arena);
 	return status;
 }

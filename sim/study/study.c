@@ -12,6 +12,7 @@
 
 #include "base/ini.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "hardware/platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */
@@ -151,10 +152,14 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 	} texts[] = { { "breakeven.target", &s->breakeven_target },
 		      { "breakeven.plan_a", &s->breakeven_plan[0] },
 		      { "breakeven.plan_b", &s->breakeven_plan[1] } };
-	double *most = !strcmp(key, "epoch.days") ? &s->epoch_days : !strcmp(key, "epoch.usd") ? &s->epoch_usd : NULL;
-	double *share = !strcmp(key, "efficiency")  ? &s->efficiency :
-			!strcmp(key, "sensitivity") ? &s->sensitivity :
-						      NULL;
+	const struct {
+		const char *key;
+		double *to, below;
+		const char *remedy;
+	} numbers[] = { { "epoch.days", &s->epoch_days, INFINITY, "a number above 0" },
+			{ "epoch.usd", &s->epoch_usd, INFINITY, "a number above 0" },
+			{ "efficiency", &s->efficiency, 1, "a share between 0 and 1" },
+			{ "sensitivity", &s->sensitivity, 1, "a share between 0 and 1" } };
 	uint64_t n = 0;
 
 	*own = true;
@@ -163,6 +168,12 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 			*texts[i].text = mq_arena_strdup(s->arena, value);
 			return MQ_OK;
 		}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!strcmp(key, numbers[i].key))
+			return mq_parse_f64(value, numbers[i].to) && *numbers[i].to > 0 &&
+					       *numbers[i].to < numbers[i].below ?
+				       MQ_OK :
+				       mq_bad(r->err, "%s: %s = %s: give %s", r->path, key, value, numbers[i].remedy);
 	if (!strcmp(key, "scaling")) {
 		s->weak = !strcmp(value, "weak");
 		if (!(s->efficiency > 0))
@@ -181,12 +192,6 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 		if ((value[strlen(number)] && !s->epoch_tokens) || !mq_parse_f64(number, &s->epoch) || !(s->epoch > 0))
 			return mq_bad(r->err, "%s: epoch = %s: give its samples, or its tokens as `15e12 tokens`",
 				      r->path, value);
-	} else if (most) {
-		if (!mq_parse_f64(value, most) || !(*most > 0))
-			return mq_bad(r->err, "%s: %s = %s: give a number above 0", r->path, key, value);
-	} else if (share) {
-		if (!mq_parse_f64(value, share) || *share <= 0 || *share >= 1)
-			return mq_bad(r->err, "%s: %s = %s: give a share between 0 and 1", r->path, key, value);
 	} else {
 		*own = false;
 	}
@@ -458,24 +463,15 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 	return status;
 }
 
-struct argv {
-	char **arg;
-	uint32_t n, room;
-};
-
-static void push(struct mq_arena *arena, struct argv *v, char *arg)
-{
-	MQ_PUSH(arena, v->arg, v->n, v->room, arg);
-}
-
-static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_err *err)
+static enum mq_status parse_point(struct mq_point *p, struct mq_argv *v, struct mq_err *err)
 {
 	const struct mq_args args = { .table = { { mq_question_args, &p->asked }, { mq_search_args, &p->search } } };
 	struct mq_limits limits;
 
 	mq_asked_init(&p->asked);
 	mq_args_defaults(mq_search_args, &p->search);
-	MQ_TRY(mq_args_parse(&args, (int)v->n - 1, v->arg, err));
+	char **word = mq_argv_end(v);
+	MQ_TRY(mq_args_parse(&args, (int)v->n, word, err));
 	mq_search_options_settle(&p->search);
 	MQ_TRY(mq_asked_limits(&p->asked, &limits, err));
 	/* Points run side by side, so each judges alone; plans to print are not needed. */
@@ -533,10 +529,9 @@ static enum mq_status set_platform(struct mq_platform_spec *spec, const char *ke
 struct asking {
 	const struct mq_study *study;
 	const char *job; /* whose question; NULL = that of the study */
-	const char *platform_dir;
 	struct mq_arena *arena;
 	struct mq_platform_spec spec;
-	struct argv v;
+	struct mq_argv v;
 	const char *platform; /* platform.* keys as text */
 	struct mq_list calib; /* files whose device types they may name */
 	struct mq_err *err;
@@ -570,7 +565,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 					  a->err);
 	}
 	if (is_change(key)) {
-		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
+		mq_argv_add(&a->v, "--change=%s=%s", key, value);
 		return MQ_OK;
 	}
 	if (!strcmp(key, "calib"))
@@ -597,7 +592,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 	}
 	if (!strcmp(key, "engine"))
 		value = without_blanks(a->arena, value);
-	push(a->arena, &a->v, mq_arena_printf(a->arena, "--%s=%s", key, value));
+	mq_argv_add(&a->v, "--%s=%s", key, value);
 	return MQ_OK;
 }
 
@@ -606,12 +601,12 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
 	struct asking a = {
-		.study = study, .job = job, .platform_dir = platform_dir, .arena = arena, .platform = "", .err = err
+		.study = study, .job = job, .arena = arena, .v = { .arena = arena }, .platform = "", .err = err
 	};
 
 	point->hash = study->context;
 	mq_platform_spec_init(&a.spec);
-	push(arena, &a.v, mq_arena_strdup(arena, "whatif"));
+	mq_argv_add(&a.v, "whatif");
 	for (uint32_t i = 0; i < study->n_axes; i++) {
 		const char *key = key_for(&a, study->axis[i].key);
 
@@ -620,15 +615,14 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 	}
 	point->hash = hash_extras(study, point->hash);
 	for (uint32_t i = 0; i < a.v.n; i++)
-		point->hash = mq_hash(point->hash, a.v.arg[i], strlen(a.v.arg[i]) + 1);
+		point->hash = mq_hash(point->hash, a.v.word[i], strlen(a.v.word[i]) + 1);
 	point->hash = mq_hash(point->hash, a.platform, strlen(a.platform) + 1);
 	if (*a.platform) {
 		const char *path;
 
 		MQ_TRY(make_platform(&a.spec, a.platform, &a.calib, platform_dir, arena, &path, err));
-		push(arena, &a.v, mq_arena_printf(arena, "--platform=%s", path));
+		mq_argv_add(&a.v, "--platform=%s", path);
 	}
-	push(arena, &a.v, NULL);
 	MQ_TRY(parse_point(point, &a.v, err));
 	if (study->breakeven_target)
 		point->search.top = 2;

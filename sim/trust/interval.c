@@ -11,7 +11,6 @@
 #include "trust/trust.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,12 +212,11 @@ static double most_of(const struct mq_trust *t, const struct mq_trust_without *w
 static void __attribute__((format(printf, 3, 4)))
 add_beyond(struct mq_trust_answer *a, struct mq_arena *arena, const char *format, ...)
 {
-	char text[128];
-	va_list args;
+	va_list values;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	va_start(values, format);
+	const char *text = mq_arena_vprintf(arena, format, values);
+	va_end(values);
 	a->beyond = mq_arena_printf(arena, "%s%s%s", a->beyond, *a->beyond ? ", " : "", text);
 }
 

@@ -1,45 +1,31 @@
 /* dir.c - see dir.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/dir.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "session/session.h"
 #include "maquette/spawn.h"
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 
-struct words {
-	struct mq_arena *arena;
-	char **word;
-	uint32_t n, room;
-};
-
-static void add_word(struct words *w, const char *text)
+static void add_option(struct mq_argv *w, const char *option, double value)
 {
-	char *copy = text ? mq_arena_strdup(w->arena, text) : NULL;
-
-	MQ_PUSH(w->arena, w->word, w->n, w->room, copy);
+	mq_argv_add(w, "%s", option);
+	mq_argv_add(w, "%.9g", value);
 }
 
-static void add_option(struct words *w, const char *option, double value)
+static char **replay_words(const struct mq_replay_call *c, uint32_t launch, struct mq_arena *arena)
 {
-	add_word(w, option);
-	add_word(w, mq_arena_printf(w->arena, "%.9g", value));
-}
+	struct mq_argv w = { .arena = arena };
 
-static struct words replay_words(const struct mq_replay_call *c, uint32_t launch, struct mq_arena *arena)
-{
-	struct words w = { .arena = arena };
-
-	add_word(&w, mq_find_program("maquette-replay", arena));
-	add_word(&w, "--executor");
-	add_word(&w, c->executor);
+	mq_argv_add(&w, "%s", mq_find_program("maquette-replay", arena));
+	mq_argv_add(&w, "--executor");
+	mq_argv_add(&w, "%s", c->executor);
 	add_option(&w, "--warmup", c->warmup);
 	add_option(&w, "--reps", c->reps);
 	add_option(&w, "--seed", (double)(c->seed + launch));
@@ -48,27 +34,26 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 		add_option(&w, "--cores", c->cores);
 	if (c->settle_s > 0)
 		add_option(&w, "--settle", c->settle_s);
-	if (c->memory_B > 0)
-		add_option(&w, "--memory", c->memory_B);
 	if (c->oversubscribe)
-		add_word(&w, "--oversubscribe");
+		mq_argv_add(&w, "--oversubscribe");
 	if (c->share_gpu)
-		add_word(&w, "--share-gpu");
+		mq_argv_add(&w, "--share-gpu");
 	if (c->hold)
-		add_word(&w, "--hold");
+		mq_argv_add(&w, "--hold");
 	if (c->local)
 		add_option(&w, "--local", c->local);
 	if (c->cpu_types && c->cpu_types[0]) {
-		add_word(&w, "--cpu-types");
-		add_word(&w, c->cpu_types);
+		mq_argv_add(&w, "--cpu-types");
+		mq_argv_add(&w, "%s", c->cpu_types);
 	}
-	add_word(&w, "-o");
-	add_word(&w, mq_arena_printf(arena, "%s/launch-%u%s", c->dir, launch,
-				     c->n_names == 1 ? mq_arena_printf(arena, "/%s.timeline.csv", c->name[0]) : ""));
+	mq_argv_add(&w, "-o");
+	if (c->n_names == 1)
+		mq_argv_add(&w, "%s/launch-%u/%s.timeline.csv", c->dir, launch, c->name[0]);
+	else
+		mq_argv_add(&w, "%s/launch-%u", c->dir, launch);
 	for (uint32_t i = 0; i < c->n_names; i++)
-		add_word(&w, mq_arena_printf(arena, "%s/%s.jsonl", c->dir, c->name[i]));
-	add_word(&w, NULL);
-	return w;
+		mq_argv_add(&w, "%s/%s.jsonl", c->dir, c->name[i]);
+	return mq_argv_end(&w);
 }
 
 void mq_replay_print(const struct mq_replay_call *call)
@@ -76,42 +61,27 @@ void mq_replay_print(const struct mq_replay_call *call)
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
-		struct words w = replay_words(call, call->first_launch + l, &arena);
+		char **word = replay_words(call, call->first_launch + l, &arena);
 
 		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir, call->first_launch + l);
-		for (uint32_t i = 1; w.word[i]; i++)
-			printf(" %s", w.word[i]);
+		while (*++word)
+			printf(" %s", *word);
 		putchar('\n');
 	}
 }
 
 /* Runs the replay; what it says comes back as text, and where it fails as the error. */
-static enum mq_status run_replay(char **argv, char *text, size_t size, struct mq_err *err)
+static enum mq_status run_replay(char **argv, struct mq_arena *arena, char **said, struct mq_err *err)
 {
-	FILE *said = tmpfile();
-	int status = 0;
-	pid_t pid;
+	const struct mq_spawn program = { .path = argv[0], .argv = argv, .on_death = SIGTERM };
+	int status = 0, bad = mq_run(&program, true, arena, said, &status);
 
-	if (!said)
-		return mq_fail(err, MQ_EBUG, "no temporary file: %s", strerror(errno));
-	const struct mq_spawn program = { .path = argv[0],
-					  .argv = argv,
-					  .on_death = SIGTERM,
-					  .n_fds = 2,
-					  .fd = { { fileno(said), STDOUT_FILENO }, { fileno(said), STDERR_FILENO } } };
-	int bad = mq_spawn(&program, &pid);
-	bool lost = !bad && waitpid(pid, &status, 0) != pid;
-	rewind(said);
-	text[fread(text, 1, size - 1, said)] = '\0';
-	fclose(said);
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "%s cannot be started: %s", argv[0], strerror(bad));
-	if (lost)
-		return mq_fail(err, MQ_EBUG, "%s was lost: %s", argv[0], strerror(errno));
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : MQ_ETIME;
-	const char *ours = strstr(text, "maquette-replay: ");
+	const char *ours = strstr(*said, "maquette-replay: ");
 	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
-	ours = ours ? ours + strlen("maquette-replay: ") : text;
+	ours = ours ? ours + strlen("maquette-replay: ") : *said;
 	return code ? mq_fail(err, known && code >= MQ_EINPUT ? (enum mq_status)code : MQ_ETIME, "%.*s",
 			      (int)strcspn(ours, "\n"), ours) :
 		      MQ_OK;
@@ -120,14 +90,13 @@ static enum mq_status run_replay(char **argv, char *text, size_t size, struct mq
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	char text[4096];
+	char *said;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
 		uint32_t launch = call->first_launch + l;
-		struct words w = replay_words(call, launch, &arena);
 
 		MQ_TRY(mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err));
-		MQ_TRY(run_replay(w.word, text, sizeof(text), err));
+		MQ_TRY(run_replay(replay_words(call, launch, &arena), &arena, &said, err));
 	}
 	return MQ_OK;
 }
@@ -135,35 +104,21 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n, const char **text,
 				 struct mq_err *err)
 {
-	struct words w = { .arena = arena };
-	char out[2048];
+	struct mq_argv w = { .arena = arena };
+	char *out;
 
-	add_word(&w, mq_find_program("maquette-replay", arena));
-	add_word(&w, "--executor");
-	add_word(&w, executor);
-	add_word(&w, "--list-devices");
-	add_word(&w, NULL);
-	MQ_TRY(run_replay(w.word, out, sizeof(out), err));
-	char *tab = strchr(out, '\t');
+	mq_argv_add(&w, "%s", mq_find_program("maquette-replay", arena));
+	mq_argv_add(&w, "--executor");
+	mq_argv_add(&w, "%s", executor);
+	mq_argv_add(&w, "--list-devices");
+	MQ_TRY(run_replay(mq_argv_end(&w), arena, &out, err));
+	const char *tab = strchr(out, '\t'), *type = tab ? tab + 1 : "";
 	*n = (uint32_t)atoi(out);
-	*text = mq_arena_strdup(arena, tab ? tab + 1 : "");
-	((char *)(uintptr_t)*text)[strcspn(*text, "\n")] = '\0';
+	*text = mq_arena_printf(arena, "%.*s", (int)strcspn(type, "\n"), type);
 	return MQ_OK;
 }
 
 /* ---- reading samples back -------------------------------------------------------------------- */
-
-static const char *read_text(const char *path, struct mq_arena *arena)
-{
-	FILE *file = fopen(path, "r");
-	char *text = mq_arena_alloc(arena, 8192);
-
-	if (!file)
-		return "";
-	text[fread(text, 1, 8191, file)] = '\0';
-	fclose(file);
-	return text;
-}
 
 static enum mq_status load_one(const char *dir, const char *name, const char *const *launch, uint32_t n_launches,
 			       struct mq_measured *measured, struct mq_arena *arena, struct mq_err *err)
@@ -202,9 +157,15 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 		samples->name[i] = name;
 		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], arena, err));
 	}
-	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++)
-		samples->environment =
-			read_text(mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), arena);
+	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++) {
+		struct mq_err none = MQ_ERR_INIT;
+		char *text;
+		size_t size;
+
+		if (mq_text_read(mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), 1, arena, &text,
+				 &size, &none) == MQ_OK)
+			samples->environment = text;
+	}
 	return MQ_OK;
 }
 

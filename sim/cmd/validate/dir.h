@@ -13,7 +13,7 @@ struct mq_replay_call {
 	const char *dir; /* samples folder */
 	uint32_t launches, warmup, reps, cores, first_launch;
 	uint64_t seed;
-	double deadline_s, memory_B, settle_s;
+	double deadline_s, settle_s;
 	const char *cpu_types; /* "" = none */
 	bool oversubscribe, share_gpu;
 	bool hold;      /* calls are timed without launching them, see maquette-replay --hold */

@@ -251,21 +251,6 @@ static enum mq_status group_of(struct mq_logs *logs, const char *path, const str
 	return MQ_OK;
 }
 
-/* A task for each row. */
-static struct mq_schedule *schedule_of(uint32_t ranks, const struct mq_nccl_row *row, uint32_t n,
-				       struct mq_arena *arena)
-{
-	struct mq_schedule *s = new_schedule("nccl-tests", ranks, arena);
-
-	s->task = mq_arena_array(arena, n, struct mq_task);
-	s->n_tasks = n;
-	for (uint32_t i = 0; i < n; i++)
-		s->task[i] = (struct mq_task){ .bytes = row[i].bytes,
-					       .coll = (uint8_t)row[i].kind,
-					       .kind = row[i].sendrecv ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE };
-	return s;
-}
-
 enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_schedule *schedule[MQ_N_LOG_GROUPS] = { NULL };
@@ -275,13 +260,18 @@ enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_are
 
 	MQ_TRY(mq_nccl_log_load(path, arena, &row, &n, err));
 	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_task task = { .bytes = row[i].bytes,
+					      .coll = (uint8_t)row[i].kind,
+					      .kind = row[i].sendrecv ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE };
+
 		MQ_TRY(group_of(logs, path, &row[i], &group, err));
 		struct mq_schedule **s = &schedule[group - logs->group];
 		if (!*s)
-			*s = schedule_of(group->ranks, row, n, arena);
+			*s = new_schedule("nccl-tests", group->ranks, arena);
 		struct mq_observed o = { .schedule = *s,
-					 .task = i,
+					 .task = (*s)->n_tasks,
 					 .time = { row[i].seconds, row[i].seconds, row[i].seconds, 1 } };
+		MQ_PUSH(arena, (*s)->task, (*s)->n_tasks, (*s)->task_room, task);
 		MQ_PUSH(arena, group->observed, group->n, group->room, o);
 	}
 	return MQ_OK;

@@ -5,6 +5,7 @@
 #ifndef MAQUETTE_ARENA_H
 #define MAQUETTE_ARENA_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -41,6 +42,8 @@ MQ_API void mq_arena_rewind(struct mq_arena *arena, struct mq_arena_mark mark);
 
 MQ_API char *mq_arena_strdup(struct mq_arena *arena, const char *text);
 MQ_API char *mq_arena_printf(struct mq_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+MQ_API char *mq_arena_vprintf(struct mq_arena *arena, const char *format, va_list values)
+	__attribute__((format(printf, 2, 0)));
 
 /* n zeroed elements of a type. */
 #define mq_arena_array(arena, n, type) ((type *)mq_arena_alloc((arena), (size_t)(n) * sizeof(type)))

@@ -4,9 +4,11 @@
 #define MAQUETTE_SPAWN_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "maquette/arena.h"
 #include "maquette/err.h"
 
 enum { MQ_SPAWN_MAX_FDS = 4 };
@@ -25,5 +27,8 @@ struct mq_spawn {
 /* 0, or an errno value: ENOENT where there is no such program. Does not copy memory: a process with threads or
  * gigabytes may call it. */
 MQ_API int mq_spawn(const struct mq_spawn *spawn, pid_t *pid);
+/* The same to the program's end. What it writes to standard error, with `out` to standard output too, becomes a text in
+ * the arena instead; `fd` is not used. *status: as of waitpid. */
+MQ_API int mq_run(const struct mq_spawn *spawn, bool out, struct mq_arena *arena, char **said, int *status);
 
 #endif

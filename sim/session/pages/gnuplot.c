@@ -2,10 +2,11 @@
 #include "session/pages/gnuplot.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
+#include "base/paths.h"
 #include "maquette/spawn.h"
 
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
@@ -27,47 +28,44 @@ const char *mq_gnuplot_path(struct mq_arena *arena, const char *path)
 	return mq_gnuplot_quoted(arena, *path == '/' ? path : mq_arena_printf(arena, "./%s", path));
 }
 
-static enum mq_status run(const char *settings, const char *script, struct mq_err *err)
+static enum mq_status run(const char *settings, const char *script, struct mq_arena *arena, struct mq_err *err)
 {
-	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
+	char name[] = "gnuplot", flag[] = "-e", *said;
+	const char *last = "";
 	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script, NULL };
-	FILE *words = tmpfile();
-	pid_t pid;
-	int status;
+	const struct mq_spawn program = { .path = name, .argv = argv, .on_death = SIGTERM };
+	int status, bad = mq_run(&program, false, arena, &said, &status);
 
-	const struct mq_spawn program = { .path = name,
-					  .argv = argv,
-					  .on_death = SIGTERM,
-					  .n_fds = words != NULL,
-					  .fd = { { words ? fileno(words) : 2, 2 } } };
-	int bad = mq_spawn(&program, &pid);
-	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (words) {
-		rewind(words);
-		while (fgets(line, sizeof(line), words))
-			if (strspn(line, " ^\n") < strlen(line)) /* the last line with words in it */
-				snprintf(said, sizeof(said), "%.*s", (int)strcspn(line, "\n"), line);
-		fclose(words);
-	}
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox", strerror(bad));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
-	if (status)
-		return mq_bad(err, "gnuplot failed on %s: %s", script, said);
-	return MQ_OK;
+	for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n"))
+		if (line[strspn(line, " ^")]) /* the last line with words in it */
+			last = line;
+	return status ? mq_bad(err, "gnuplot failed on %s: %s", script, last) : MQ_OK;
 }
 
-enum mq_status mq_gnuplot(const struct mq_figure *f, struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_draw(struct mq_drawing *d, const struct mq_figure *f, struct mq_err *err, const char *settings, ...)
 {
 	static const char *const formats[] = { "svg", "png" };
-	const char *common = mq_arena_printf(arena, "%s/common.gp", f->scripts);
+	struct mq_arena *arena = &d->arena;
+	const char *scripts, *out = mq_arena_printf(arena, "%s/%s", d->out, f->name);
+	va_list values;
 
+	MQ_TRY(mq_find_dir("plots", arena, &scripts, err));
+	va_start(values, settings);
+	const char *more = mq_arena_vprintf(arena, settings, values);
+	va_end(values);
 	for (int i = 0; i < 2; i++)
-		MQ_TRY(run(mq_arena_printf(arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-					   mq_gnuplot_path(arena, common), formats[i], mq_gnuplot_path(arena, f->out),
-					   mq_gnuplot_quoted(arena, f->title), f->settings),
-			   mq_arena_printf(arena, "%s/%s.gp", f->scripts, f->name), err));
+		MQ_TRY(run(mq_arena_printf(arena, "common=%s; fmt='%s'; out=%s; title=%s; file=%s; %s",
+					   mq_gnuplot_path(arena, mq_arena_printf(arena, "%s/common.gp", scripts)),
+					   formats[i], mq_gnuplot_path(arena, out),
+					   mq_gnuplot_quoted(arena, f->title ? f->title : d->title),
+					   mq_gnuplot_path(arena, f->table), more),
+			   mq_arena_printf(arena, "%s/%s.gp", scripts, f->script ? f->script : f->name), arena, err));
+	if (d->says)
+		printf("%s.png\n%s.svg\n", out, out);
+	d->n++;
 	return MQ_OK;
 }

@@ -2,6 +2,8 @@
 #ifndef MQ_SESSION_PAGES_GNUPLOT_H
 #define MQ_SESSION_PAGES_GNUPLOT_H
 
+#include <stdbool.h>
+
 #include "maquette/arena.h"
 
 /* 'text' for gnuplot, which doubles quotes, on one line; in the arena. */
@@ -10,11 +12,21 @@ const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);
  * some others ("-", "+") for no file at all. */
 const char *mq_gnuplot_path(struct mq_arena *arena, const char *path);
 
-/* A figure as OUT.svg and OUT.png, drawn by SCRIPTS/NAME.gp after `settings` (further assignments). What gnuplot says
- * is shown only if it fails: it warns of every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
-struct mq_figure {
-	const char *scripts, *name, *out, *title, *settings;
+/* The figures of a folder's tables: DIR/TABLE, drawn by the scripts in plots/ as OUT/NAME.svg and OUT/NAME.png. */
+struct mq_drawing {
+	struct mq_arena arena;
+	const char *dir, *out, *title;
+	bool says;  /* prints the names of what is drawn */
+	uint32_t n; /* figures so far */
 };
-enum mq_status mq_gnuplot(const struct mq_figure *figure, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_figure {
+	const char *name, *script; /* script: NULL = as the name */
+	const char *title;         /* NULL = that of the drawing */
+	const char *table;         /* path of the file that the script reads */
+};
+/* Draws one figure after further assignments, as printf makes them. What gnuplot says is shown only if it fails: it
+ * warns of every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
+enum mq_status mq_draw(struct mq_drawing *drawing, const struct mq_figure *figure, struct mq_err *err,
+		       const char *settings, ...) MQ_MUST_CHECK __attribute__((format(printf, 4, 5)));
 
 #endif
