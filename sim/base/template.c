@@ -47,19 +47,21 @@ static bool put_line(const struct mq_template *t, const char *line, size_t n, FI
 	return true;
 }
 
-enum mq_status mq_template_write(const struct mq_template *t, const char *folder, const char *name, FILE *file,
-				 struct mq_err *err)
+enum mq_status mq_template_text(const struct mq_template *t, const char *folder, const char *name, const char **text,
+				struct mq_err *err)
 {
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 	bool inside = false, shown = true, good = true;
 	const char *dir, *path, *behind, *value;
 	uint32_t line = 0;
-	char *text;
+	char *form;
 	size_t size;
 
 	MQ_TRY(mq_find_dir(folder, t->arena, &dir, err));
 	path = mq_arena_printf(t->arena, "%s/%s", dir, name);
-	MQ_TRY(mq_text_read(path, 1, t->arena, &text, &size, err));
-	for (const char *c = text, *next; *c && good; c = next, line++) {
+	MQ_TRY(mq_text_read(path, 1, t->arena, &form, &size, err));
+	FILE *file = mq_words_open(&memory);
+	for (const char *c = form, *next; *c && good; c = next, line++) {
 		next = c + strcspn(c, "\n");
 		next += *next == '\n';
 		if (!strncmp(c, "{{if ", 5)) {
@@ -78,6 +80,8 @@ enum mq_status mq_template_write(const struct mq_template *t, const char *folder
 			good = put_line(t, c, (size_t)(next - c), file);
 		}
 	}
+	fclose(file);
+	*text = mq_arena_strdup(t->arena, memory.text);
 	return good && !inside ?
 		       MQ_OK :
 		       mq_bad(err, "%s:%u: a name without value, or a condition without beginning or end", path, line);

@@ -3,8 +3,6 @@
 #ifndef MQ_BASE_TEMPLATE_H
 #define MQ_BASE_TEMPLATE_H
 
-#include <stdio.h>
-
 #include "maquette/arena.h"
 #include "maquette/err.h"
 
@@ -20,9 +18,9 @@ struct mq_template {
 
 void mq_template_set(struct mq_template *t, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A shipped file, FOLDER/NAME (base/paths.h), with the values to `file`. MQ_EINPUT: there is none, or it has a place
- * that has no value, or a condition without beginning or end; with file and line. */
-enum mq_status mq_template_write(const struct mq_template *t, const char *folder, const char *name, FILE *file,
-				 struct mq_err *err) MQ_MUST_CHECK;
+/* A shipped file, FOLDER/NAME (base/paths.h), with the values in it, in the arena. MQ_EINPUT: there is none, or it has
+ * a place that has no value, or a condition without beginning or end; with file and line. */
+enum mq_status mq_template_text(const struct mq_template *t, const char *folder, const char *name, const char **text,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

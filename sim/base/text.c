@@ -103,6 +103,15 @@ enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
 	return MQ_OK;
 }
 
+enum mq_status mq_file_put(const char *path, const char *text, struct mq_err *err)
+{
+	FILE *file;
+
+	MQ_TRY(mq_file_open(path, &file, err));
+	fputs(text, file);
+	return mq_file_close(file, path, err);
+}
+
 enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, struct mq_err *err)
 {
 	char half[4096];

@@ -54,5 +54,7 @@ char **mq_argv_end(struct mq_argv *argv);
 MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: not all that was written arrived (a full disk). */
 MQ_API enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+/* A new file, or a device, of this text alone. */
+enum mq_status mq_file_put(const char *path, const char *text, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

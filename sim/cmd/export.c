@@ -42,7 +42,8 @@ static const char doc[] = "Writes a plan as launch settings, or reads launch set
 			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
 			  "(with --software, what that decides as the file has it is left to it)";
 
-static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f, struct mq_err *err)
+static enum mq_status write_target(const struct options *o, const struct mq_export *e, const char **text,
+				   struct mq_err *err)
 {
 	struct mq_tuning tuning;
 
@@ -52,33 +53,29 @@ static enum mq_status write_target(const struct options *o, const struct mq_expo
 			      tuning.kind == MQ_TUNE_LORA ? "deepspeed has (with PEFT)" :
 							    "set requires_grad in your program");
 	if (!strncmp(o->to, "megatron", 8))
-		return mq_export_megatron(e, f, err);
+		return mq_export_megatron(e, text, err);
 	if (!strcmp(o->to, "deepspeed"))
-		return mq_export_deepspeed(e, f, err);
+		return mq_export_deepspeed(e, text, err);
 	if (!strcmp(o->to, "torchtitan"))
-		return mq_export_torchtitan(e, f, err);
-	return mq_export_flagscale(e, f, err);
+		return mq_export_torchtitan(e, text, err);
+	return mq_export_flagscale(e, text, err);
 }
 
 /* The text is whole before a file is touched: a refusal leaves nothing behind. */
 static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
 {
-	const char *path = o->out;
-	MQ_FREED struct mq_words memory = { NULL, 0 };
-	FILE *f = mq_words_open(&memory), *out;
+	const char *path = o->out, *text;
 
 	if (path && !strcmp(o->to, "deepspeed")) {
 		MQ_TRY(mq_make_dir(path, err));
 		e->dir = path;
 		path = mq_arena_printf(e->arena, "%s/ds_config.json", path);
 	}
-	enum mq_status status = write_target(o, e, f, err);
-	fclose(f);
-	MQ_TRY(status);
+	MQ_TRY(write_target(o, e, &text, err));
 	if (path)
-		MQ_TRY(mq_file_open(path, &out, err));
-	fputs(memory.text, path ? out : stdout);
-	return path ? mq_file_close(out, path, err) : MQ_OK;
+		return mq_file_put(path, text, err);
+	fputs(text, stdout);
+	return MQ_OK;
 }
 
 static enum mq_status write_trace(const struct options *o, struct mq_session *s, const struct mq_plan *plan,

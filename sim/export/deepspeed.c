@@ -12,11 +12,9 @@
 #include "maquette/fine_tune.h"
 #include "model/formats/lib/huggingface.h"
 
-static enum mq_status open_file(const struct mq_export *e, const char *name, FILE **f, const char **path,
-				struct mq_err *err)
+static enum mq_status put_file(const struct mq_export *e, const char *name, const char *text, struct mq_err *err)
 {
-	*path = mq_arena_printf(e->arena, "%s/%s", e->dir, name);
-	return mq_file_open(*path, f, err);
+	return mq_file_put(mq_arena_printf(e->arena, "%s/%s", e->dir, name), text, err);
 }
 
 /* "NODE slots=N" of the nodes that the plan uses, in rank order. */
@@ -24,24 +22,11 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 {
 	struct mq_export_node *node;
 	uint32_t n = mq_export_nodes(e, &node);
-	const char *path;
-	FILE *f;
+	const char *text = mq_export_head_lines(e, "# ");
 
-	MQ_TRY(open_file(e, "hostfile", &f, &path, err));
-	fputs(mq_export_head_lines(e, "# "), f);
 	for (uint32_t i = 0; i < n; i++)
-		fprintf(f, "node%u slots=%u\n", node[i].node, node[i].n);
-	return mq_file_close(f, path, err);
-}
-
-static enum mq_status put_model(const struct mq_export *e, const char *text, struct mq_err *err)
-{
-	const char *path;
-	FILE *f;
-
-	MQ_TRY(open_file(e, "config.json", &f, &path, err));
-	fputs(text, f);
-	return mq_file_close(f, path, err);
+		text = mq_arena_printf(e->arena, "%snode%u slots=%u\n", text, node[i].node, node[i].n);
+	return put_file(e, "hostfile", text, err);
 }
 
 /* PEFT's names of the modules with an adapter, each in quotes; NULL where it has none for one of them. */
@@ -83,8 +68,7 @@ static enum mq_status check_adapters(const struct mq_export *e, const struct mq_
 static enum mq_status put_script(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
-	const char *path;
-	FILE *f;
+	const char *text;
 
 	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
 	mq_template_set(&v, "seq", "%u", e->model->seq);
@@ -99,9 +83,8 @@ static enum mq_status put_script(const struct mq_export *e, const struct mq_tuni
 	mq_template_set(&v, "alpha", "%u", tuning->alpha);
 	mq_template_set(&v, "dropout", "%g", tuning->dropout);
 	mq_template_set(&v, "recompute", "%s", e->shape.recompute == MQ_RECOMPUTE_FULL ? "yes" : "");
-	MQ_TRY(open_file(e, "train.py", &f, &path, err));
-	enum mq_status status = mq_template_write(&v, "platforms/launch", "ds_train.py.in", f, err);
-	return status == MQ_OK ? mq_file_close(f, path, err) : (fclose(f), status);
+	MQ_TRY(mq_template_text(&v, "platforms/launch", "ds_train.py.in", &text, err));
+	return put_file(e, "train.py", text, err);
 }
 
 /* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */
@@ -144,7 +127,7 @@ static const char *zero_of(const struct mq_export *e, int stage)
 	return text;
 }
 
-static enum mq_status put_config(const struct mq_export *e, FILE *f, struct mq_err *err)
+static enum mq_status config_of(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
 	const struct mq_train *train = e->train;
@@ -169,7 +152,7 @@ static enum mq_status put_config(const struct mq_export *e, FILE *f, struct mq_e
 	mq_template_set(&v, "stage", "%d", stage);
 	mq_template_set(&v, "overlap", "%s", e->resolved.overlap_grads ? "true" : "false");
 	mq_template_set(&v, "zero", "%s", zero_of(e, stage));
-	return mq_template_write(&v, "platforms/launch", "ds_config.json.in", f, err);
+	return mq_template_text(&v, "platforms/launch", "ds_config.json.in", text, err);
 }
 
 static enum mq_status put_folder(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
@@ -183,13 +166,13 @@ static enum mq_status put_folder(const struct mq_export *e, const struct mq_tuni
 	enum mq_status status = mq_hf_write(e->model->stack, f, err);
 	fclose(f);
 	MQ_TRY(status);
-	MQ_TRY(put_model(e, memory.text, err));
+	MQ_TRY(put_file(e, "config.json", memory.text, err));
 	if (e->shape.pp == 1)
 		MQ_TRY(put_script(e, tuning, err));
 	return put_hostfile(e, err);
 }
 
-enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq_err *err)
+enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_tuning tuning;
 
@@ -201,6 +184,6 @@ enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq
 		return mq_bad(
 			err, "--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
 			     "without pipeline stages and a model of Hugging Face's");
-	MQ_TRY(put_config(e, f, err));
+	MQ_TRY(config_of(e, text, err));
 	return e->dir ? put_folder(e, &tuning, err) : MQ_OK;
 }

@@ -67,11 +67,12 @@ const char *mq_import_modules(const char *modules, struct mq_arena *arena, const
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags,
 					struct mq_err *err) MQ_MUST_CHECK;
 
-/* Targets. MQ_EINPUT: a file cannot be written; flagscale: the reason why it cannot say this plan. */
-enum mq_status mq_export_megatron(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+/* Targets: the settings as text, in the arena. MQ_EINPUT: a file beside it cannot be written; flagscale: the reason why
+ * it cannot say this plan. */
+enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
 /* One execution trace per device of a schedule: DIR/chakra.RANK.et (protobuf, schema of MLCommons Chakra). */
 struct mq_schedule;
 enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *dir, struct mq_err *err) MQ_MUST_CHECK;

@@ -4,6 +4,7 @@
 
 #include "export/export.h"
 #include "base/shell.h"
+#include "base/text.h"
 
 /* Decisions that have no setting here. */
 static enum mq_status refuse_decisions(const struct mq_plan *p, struct mq_err *err)
@@ -126,18 +127,19 @@ static void put_system(const struct mq_export *e, uint32_t n, FILE *f)
 		fprintf(f, "  precision:\n    %s: True\n", mq_dtype_name(e->train->dtype));
 }
 
-enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *f, struct mq_err *err)
+enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err)
 {
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 	const struct mq_plan_stage *s = e->form.stage;
 	uint32_t n = e->form.n_stages, mbs, *first, meshes;
 	struct mq_script script;
-	const char *flags, **word;
+	const char *flags;
 
 	MQ_TRY(refuse_flagscale(e, err));
 	MQ_TRY(mq_export_micro_batch(e, s[0].dp, &mbs, err));
 	MQ_TRY(mq_export_megatron_model(e, &flags, err));
 	MQ_TRY(mq_shell_read(flags, e->arena, &script, err));
-	word = script.word;
+	FILE *f = mq_words_open(&memory);
 	first = mq_arena_array(e->arena, n + 1, uint32_t);
 	meshes = find_meshes(e, first);
 	fputs(mq_export_head_lines(e, "# "), f);
@@ -155,6 +157,8 @@ enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *f, struct mq
 		fprintf(f, "%s\"%s\"", m ? ", " : "", type_of(e, first[m]));
 	fprintf(f, "]\n    hetero_current_device_type: \"%s\"\n", type_of(e, 0));
 	fprintf(f, "model:\n  micro_batch_size: %u\n  global_batch_size: %.0f\n", mbs, e->train->batch);
-	put_keys(word, f);
+	put_keys(script.word, f);
+	fclose(f);
+	*text = mq_arena_strdup(e->arena, memory.text);
 	return MQ_OK;
 }

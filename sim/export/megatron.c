@@ -209,7 +209,7 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 	return MQ_OK;
 }
 
-enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_err *err)
+enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
 	const char *model;
@@ -222,5 +222,5 @@ enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_
 	set_recompute(&v, e);
 	set_types(&v, e);
 	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the flags before them end in that */
-	return mq_template_write(&v, "platforms/launch", "megatron.sh.in", f, err);
+	return mq_template_text(&v, "platforms/launch", "megatron.sh.in", text, err);
 }

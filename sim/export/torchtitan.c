@@ -160,24 +160,6 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 	return MQ_OK;
 }
 
-static enum mq_status put_recipe(const struct mq_export *e, FILE *f, struct mq_err *err)
-{
-	struct mq_template v = { .arena = e->arena };
-	struct mq_export_node *node;
-	uint32_t n = mq_export_nodes(e, &node);
-
-	mq_template_set(&v, "one", "%s",
-			n == 1 ? "yes" : ""); /* run_train.sh starts all its processes on one machine */
-	mq_template_set(&v, "ranks", "%u", e->n_ranks);
-	mq_template_set(&v, "nodes", "%u", n);
-	mq_template_set(&v, "each", "%u", node[0].n);
-	mq_template_set(&v, "nccl", "%s", mq_export_nccl(e));
-	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
-	set_model(&v, e);
-	set_plan(&v, e);
-	return mq_template_write(&v, "platforms/launch", "torchtitan.py.in", f, err);
-}
-
 /* What was written is read back: a part of the model that it does not say is named. */
 static enum mq_status check_said(const struct mq_export *e, const char *text, struct mq_err *err)
 {
@@ -194,16 +176,22 @@ static enum mq_status check_said(const struct mq_export *e, const char *text, st
 		      e->model->name, field, values);
 }
 
-enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *f, struct mq_err *err)
+enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err)
 {
-	MQ_FREED struct mq_words memory = { NULL, 0 };
+	struct mq_template v = { .arena = e->arena };
+	struct mq_export_node *node;
+	uint32_t n = mq_export_nodes(e, &node);
 
 	MQ_TRY(check_options(e, err));
-	FILE *recipe = mq_words_open(&memory);
-	enum mq_status status = put_recipe(e, recipe, err);
-	fclose(recipe);
-	MQ_TRY(status);
-	MQ_TRY(check_said(e, memory.text, err));
-	fputs(memory.text, f);
-	return MQ_OK;
+	mq_template_set(&v, "one", "%s",
+			n == 1 ? "yes" : ""); /* run_train.sh starts all its processes on one machine */
+	mq_template_set(&v, "ranks", "%u", e->n_ranks);
+	mq_template_set(&v, "nodes", "%u", n);
+	mq_template_set(&v, "each", "%u", node[0].n);
+	mq_template_set(&v, "nccl", "%s", mq_export_nccl(e));
+	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
+	set_model(&v, e);
+	set_plan(&v, e);
+	MQ_TRY(mq_template_text(&v, "platforms/launch", "torchtitan.py.in", text, err));
+	return check_said(e, *text, err);
 }

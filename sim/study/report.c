@@ -183,6 +183,6 @@ enum mq_status mq_study_report(const struct mq_study *study, const char *dir, co
 {
 	struct report r = { .study = study, .err = err };
 
-	MQ_TRY(mq_page_open(&r.p, dir, "What-if study", err));
+	mq_page_open(&r.p, dir, "What-if study");
 	return mq_page_close(&r.p, put_all(&r, point, plan), err);
 }

@@ -460,18 +460,14 @@ static bool writes(const char *target, const struct mq_software *s, const struct
 	};
 	struct mq_export e = { .model = q.model, .cluster = cluster, .train = &train, .plan = plan, .arena = &arena };
 	struct mq_err err = MQ_ERR_INIT;
-	char *text = NULL;
-	size_t length = 0;
-	FILE *f = open_memstream(&text, &length);
+	const char *text = "";
 	enum mq_status status = mq_export_open(&e, &own, &err);
 
 	if (status == MQ_OK)
-		status = !strcmp(target, "megatron")  ? mq_export_megatron(&e, f, &err) :
-			 !strcmp(target, "deepspeed") ? mq_export_deepspeed(&e, f, &err) :
-							mq_export_torchtitan(&e, f, &err);
-	fclose(f);
-	assert_int_equal(status == MQ_OK, length > 0);
-	free(text);
+		status = !strcmp(target, "megatron")  ? mq_export_megatron(&e, &text, &err) :
+			 !strcmp(target, "deepspeed") ? mq_export_deepspeed(&e, &text, &err) :
+							mq_export_torchtitan(&e, &text, &err);
+	assert_true(status != MQ_OK || *text);
 	snprintf(why, size, "%.*s", (int)size - 1, err.text);
 	return status == MQ_OK;
 }

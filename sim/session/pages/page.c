@@ -1,12 +1,11 @@
 /* page.c - see page.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/template.h"
 #include "session/session.h"
 
 /* ---- escaping ---------------------------------------------------------------------------------------- */
@@ -66,69 +65,39 @@ void mq_json_add_numbers(FILE *f, enum mq_table_id table, const char *first, con
 
 enum { MOST_MB = 4 }; /* of a file of plots/ */
 
-/* The frame up to its body, or from there to its end: {{title}} is the title, {{FILE}} a file beside it. */
-static enum mq_status put_frame(struct mq_page *p, const char *dir, const char *at, struct mq_err *err)
+void mq_page_open(struct mq_page *p, const char *dir, const char *title)
 {
-	const char *mark;
-
-	while ((mark = strstr(at, "{{"))) {
-		const char *name = mq_arena_printf(&p->arena, "%.*s", (int)strcspn(mark + 2, "}"), mark + 2);
-		char *text;
-		size_t size;
-
-		fwrite(at, 1, (size_t)(mark - at), p->f);
-		at = mark + strlen(name) + 4;
-		if (!strcmp(name, "body"))
-			break;
-		if (!strcmp(name, "title")) {
-			fputs(mq_html(p, p->title), p->f);
-			continue;
-		}
-		MQ_TRY(mq_text_read(mq_arena_printf(&p->arena, "%s/%s", dir, name), MOST_MB, &p->arena, &text, &size,
-				    err));
-		fputs(text, p->f);
-	}
-	if (!mark)
-		fputs(at, p->f);
-	p->rest = at;
-	return MQ_OK;
+	*p = (struct mq_page){ .arena = MQ_ARENA_INIT, .dir = dir, .title = title };
+	p->f = mq_words_open(&p->body);
 }
 
-static enum mq_status put_skeleton(struct mq_page *p, const char *from, struct mq_err *err)
+static enum mq_status write_page(struct mq_page *p, struct mq_err *err)
 {
-	const char *dir;
+	static const char *const parts[] = { "report.css", "report.js" };
+	struct mq_template t = { .arena = &p->arena };
+	const char *dir, *page;
 	char *text;
 	size_t size;
 
+	mq_template_set(&t, "title", "%s", mq_html(p, p->title));
+	mq_template_set(&t, "body", "%s", p->body.text);
 	MQ_TRY(mq_find_dir("plots", &p->arena, &dir, err));
-	if (from)
-		return put_frame(p, dir, from, err);
-	MQ_TRY(mq_text_read(mq_arena_printf(&p->arena, "%s/report.html", dir), MOST_MB, &p->arena, &text, &size, err));
-	return put_frame(p, dir, text, err);
-}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		const char *path = mq_arena_printf(&p->arena, "%s/%s", dir, parts[i]);
 
-enum mq_status mq_page_open(struct mq_page *p, const char *dir, const char *title, struct mq_err *err)
-{
-	*p = (struct mq_page){ .arena = MQ_ARENA_INIT, .dir = dir, .title = title };
-	p->path = mq_arena_printf(&p->arena, "%s/report.html", dir);
-	enum mq_status status = mq_file_open(p->path, &p->f, err);
-	if (status == MQ_OK)
-		status = put_skeleton(p, NULL, err);
-	if (status == MQ_OK)
-		return MQ_OK;
-	if (p->f)
-		fclose(p->f);
-	mq_arena_fini(&p->arena);
-	return status;
+		MQ_TRY(mq_text_read(path, MOST_MB, &p->arena, &text, &size, err));
+		mq_template_set(&t, parts[i], "%s", text);
+	}
+	MQ_TRY(mq_template_text(&t, "plots", "report.html", &page, err));
+	return mq_file_put(mq_arena_printf(&p->arena, "%s/report.html", p->dir), page, err);
 }
 
 enum mq_status mq_page_close(struct mq_page *p, enum mq_status status, struct mq_err *err)
 {
+	fclose(p->f);
 	if (status == MQ_OK)
-		status = put_skeleton(p, p->rest, err);
-	struct mq_err later = MQ_ERR_INIT;
-	enum mq_status closed = mq_file_close(p->f, p->path, status == MQ_OK ? err : &later);
-	status = status == MQ_OK ? closed : status;
+		status = write_page(p, err);
+	mq_words_free(&p->body);
 	mq_arena_fini(&p->arena);
 	return status;
 }

@@ -14,13 +14,13 @@
 struct mq_page {
 	FILE *f;
 	struct mq_arena arena; /* until the page is closed */
-	const char *dir, *path, *title;
-	const char *rest; /* the frame behind the body */
+	const char *dir, *title;
+	struct mq_words body; /* what `f` is written to */
 };
 
-/* MQ_EINPUT: the page cannot be written, or plots/ is not installed. */
-enum mq_status mq_page_open(struct mq_page *page, const char *dir, const char *title, struct mq_err *err) MQ_MUST_CHECK;
-/* Ends the page, and frees it. `status` is that of the body; the first error is returned. */
+void mq_page_open(struct mq_page *page, const char *dir, const char *title);
+/* Writes DIR/report.html, and frees the page. `status` is that of the body, which is returned where it is an error.
+ * MQ_EINPUT: the page cannot be written, or plots/ is not installed. */
 enum mq_status mq_page_close(struct mq_page *page, enum mq_status status, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Text with HTML's own characters escaped; in the page's arena. */

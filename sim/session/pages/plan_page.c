@@ -222,7 +222,7 @@ enum mq_status mq_plan_page(const char *dir, const char *title, const char *word
 {
 	struct mq_page p;
 
-	MQ_TRY(mq_page_open(&p, dir, title, err));
+	mq_page_open(&p, dir, title);
 	mq_page_words(&p, words);
 	put_tables(&p);
 	mq_page_command(&p);

@@ -221,7 +221,7 @@ enum mq_status mq_search_page(struct mq_session *s, const struct mq_search_outco
 	struct mq_page p;
 
 	snprintf(title, sizeof(title), "%s on %s", s->model->name, s->cluster->name);
-	MQ_TRY(mq_page_open(&p, dir, title, err));
+	mq_page_open(&p, dir, title);
 	FILE *words = mq_words_open(&memory);
 	(out->n_best ? mq_search_explain : mq_search_print)(s, out, words);
 	fclose(words);

@@ -88,7 +88,7 @@ enum mq_status mq_tables_page(const char *dir, const char *title, const struct m
 {
 	struct mq_page p;
 
-	MQ_TRY(mq_page_open(&p, dir, title, err));
+	mq_page_open(&p, dir, title);
 	mq_page_tables(&p, table);
 	if (words) {
 		fputs("<h2>In words</h2>\n", p.f);
