@@ -1,6 +1,6 @@
 /* index.h - byte strings to small numbers: what has been asked before, by content.
  *
- * Open addressing with linear probing, at most half full, in an arena. For 64-bit keys see map.h.
+ * Lists of equal hashes behind a map of hashes, in an arena. For 64-bit keys see map.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_INDEX_H
 #define MQ_BASE_INDEX_H

@@ -60,7 +60,8 @@ struct mq_shell_variable *mq_shell_find(struct mq_shell *s, const char *name, si
 	return NULL;
 }
 
-const char *mq_shell_behind_dollar(const char *c, const char *end)
+/* The end of "$..."; `end` NULL: of the text. */
+static const char *behind_dollar(const char *c, const char *end)
 {
 	char open = c[1], close = open == '{' ? '}' : ')';
 	int depth = 0;
@@ -85,7 +86,7 @@ const char *mq_shell_word_end(const char *c)
 		if (quote ? *c == quote : *c == '"' || *c == '\'' || *c == '`') {
 			quote = quote ? 0 : *c;
 		} else if (*c == '$' && quote != '\'' && (c[1] == '{' || c[1] == '(')) {
-			c = mq_shell_behind_dollar(c, NULL) - 1;
+			c = behind_dollar(c, NULL) - 1;
 		} else if (*c == '\\' && quote != '\'' && c[1]) {
 			if (!quote && c[1] == '\n')
 				break;
@@ -415,7 +416,7 @@ void mq_shell_expand(struct mq_shell *s, const char *c, const char *end, bool sp
 			next++;
 		} else if (*c == '$' && !quoted && next < end && strchr("'\"", *next)) {
 			/* $'...': the quote comes next */
-		} else if (*c == '$' && next < end && (next = mq_shell_behind_dollar(c, end)) > c + 1) {
+		} else if (*c == '$' && next < end && (next = behind_dollar(c, end)) > c + 1) {
 			struct mq_shell_list v = { NULL, 0, 0 };
 			bool all;
 

@@ -44,8 +44,6 @@ size_t mq_shell_name(const char *c);
 struct mq_shell_variable *mq_shell_find(struct mq_shell *s, const char *name, size_t n);
 /* The end of the raw word that begins here: at a blank, or at one of `;&|()<>` outside quotes. */
 const char *mq_shell_word_end(const char *c);
-/* The end of "$..."; `end` NULL: of the text. */
-const char *mq_shell_behind_dollar(const char *c, const char *end);
 /* A raw word as Bash makes it; `split`: unquoted values fall into words. */
 void mq_shell_expand(struct mq_shell *s, const char *c, const char *end, bool split, struct mq_shell_list *out);
 /* The same as one text. */

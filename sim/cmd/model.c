@@ -170,42 +170,35 @@ static void print_words(const struct mq_model *m, const struct mq_train *train, 
 		print_parts(m, count, arena);
 }
 
-static void print_totals(const struct mq_model *m, const struct mq_train *train)
-{
-	struct mq_model_totals t = mq_model_totals(m);
-
-	printf("ops %u\n", m->n_ops);
-	printf("parameters %.15g\n", t.parameters);
-	if (m->experts)
-		printf("active_parameters %.15g\n", active_parameters(m));
-	printf("forward_flop %.15g\n", t.forward_flop * train->batch);
-	printf("backward_flop %.15g\n", train->infer ? 0 : t.backward_flop * train->batch);
-	printf("activation_B %.15g\n", t.activation_elems * train->batch * mq_dtype_size(train->dtype));
-}
-
-static void print_json(const struct mq_model *m, const struct mq_train *train)
+static void print_totals(const struct mq_model *m, const struct mq_train *train, bool json)
 {
 	struct mq_model_totals t = mq_model_totals(m);
 	const struct {
 		const char *key;
 		double value;
+		bool line; /* else print_words says it */
 	} rows[] = {
-		{ "ops", m->n_ops },
-		{ "layers", m->n_layers },
-		{ "parameters", t.parameters },
-		{ "active_parameters", active_parameters(m) },
-		{ "batch", train->batch },
-		{ "tokens_per_sample", m->tokens_per_sample },
-		{ "forward_flop", t.forward_flop * train->batch },
-		{ "backward_flop", train->infer ? 0 : t.backward_flop * train->batch },
-		{ "activation_B", t.activation_elems * train->batch * mq_dtype_size(train->dtype) },
+		{ "ops", m->n_ops, true },
+		{ "layers", m->n_layers, false },
+		{ "parameters", t.parameters, true },
+		{ "active_parameters", active_parameters(m), m->experts },
+		{ "batch", train->batch, false },
+		{ "tokens_per_sample", m->tokens_per_sample, false },
+		{ "forward_flop", t.forward_flop * train->batch, true },
+		{ "backward_flop", train->infer ? 0 : t.backward_flop * train->batch, true },
+		{ "activation_B", t.activation_elems * train->batch * mq_dtype_size(train->dtype), true },
 	};
+	const size_t n = sizeof(rows) / sizeof(*rows);
 
+	for (size_t i = 0; i < n && !json; i++)
+		if (rows[i].line)
+			printf("%s %.15g\n", rows[i].key, rows[i].value);
+	if (!json)
+		return;
 	fputs("{\"model\": ", stdout);
 	mq_json_put_text(stdout, m->name);
-	fputs(", \"sample\": ", stdout);
-	mq_json_put_text(stdout, m->unit);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	mq_json_add_text(stdout, "sample", m->unit);
+	for (size_t i = 0; i < n; i++)
 		printf(", \"%s\": %.15g", rows[i].key, rows[i].value);
 	puts("}");
 }
@@ -241,12 +234,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		MQ_TRY(mq_graph_write(&request, o.graph, err));
 	if (model->note)
 		fprintf(stderr, "note: %s\n", model->note);
-	if (o.json)
-		print_json(model, &o.asked.train);
-	if (!o.json) {
-		print_totals(model, &o.asked.train);
+	print_totals(model, &o.asked.train, o.json);
+	if (!o.json)
 		print_words(model, &o.asked.train, &arena);
-	}
 	return MQ_OK;
 }
 

@@ -53,6 +53,7 @@ void mq_search_options_settle(struct mq_search_options *o)
 
 /* ---- engines ------------------------------------------------------------------------------------ */
 
+/* Of all -e options: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
 struct parts {
 	struct mq_arena *arena;
 	struct mq_search_engine *engine;
@@ -143,41 +144,27 @@ static enum mq_status add_text(struct parts *p, const char *text, struct mq_err 
 	return MQ_OK;
 }
 
-enum mq_status mq_search_engines(const struct mq_search_options *o, struct mq_arena *arena,
-				 struct mq_search_engine **engine, uint32_t *n, struct mq_err *err)
-{
-	struct parts p = { .arena = arena };
-
-	MQ_TRY(mq_find_dir("engines", arena, &p.dir, err));
-	for (uint32_t i = 0; i < o->engines.n; i++)
-		MQ_TRY(add_text(&p, o->engines.item[i], err));
-	*engine = p.engine;
-	*n = p.n;
-	return MQ_OK;
-}
-
 /* --proof asks for bounds: at least one of the engines must show some. */
-static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_t n, struct mq_arena *arena,
-				  struct mq_err *err)
+static enum mq_status check_proof(const struct parts *p, struct mq_err *err)
 {
-	const char *dir, **names;
+	const char **names;
 	char list[256] = "";
 	size_t used = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (engine[i].engine->proves)
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->engine[i].engine->proves)
 			return MQ_OK;
-	MQ_TRY(mq_find_dir("engines", arena, &dir, err));
-	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	MQ_TRY(mq_plugin_names(p->dir, ".so", p->arena, &names, err));
 	for (; *names; names++) {
 		const struct mq_engine *other;
 		struct mq_err lost = MQ_ERR_INIT;
 
-		if (mq_engine_open(dir, *names, arena, &other, &lost) == MQ_OK && other->proves && used < sizeof(list))
+		if (mq_engine_open(p->dir, *names, p->arena, &other, &lost) == MQ_OK && other->proves &&
+		    used < sizeof(list))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
 	}
-	return mq_bad(err, "--proof: engine '%s'%s shows no lower bound; these do:%s", engine[0].label,
-		      n > 1 ? " (and no other of -e)" : "", list);
+	return mq_bad(err, "--proof: engine '%s'%s shows no lower bound; these do:%s", p->engine[0].label,
+		      p->n > 1 ? " (and no other of -e)" : "", list);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -314,7 +301,8 @@ static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 	return hash;
 }
 
-uint64_t mq_session_context(const struct mq_session *s)
+/* Hash of all that a judgement depends on: the question, the files it names, this program. */
+static uint64_t hash_context(const struct mq_session *s)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	static const char *const folder[][2] = { { "platforms/calib", ".json" },
@@ -360,15 +348,17 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 				 struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	const struct mq_asked *q = session->asked;
-	struct mq_search_engine *engine;
+	struct parts parts = { .arena = &session->arena };
 	struct bar bar = { .on = isatty(2) };
 	struct mq_software_record *software;
-	uint32_t n, n_software;
+	uint32_t n_software;
 
-	MQ_TRY(mq_search_engines(o, &session->arena, &engine, &n, err));
+	MQ_TRY(mq_find_dir("engines", parts.arena, &parts.dir, err));
+	for (uint32_t i = 0; i < o->engines.n; i++)
+		MQ_TRY(add_text(&parts, o->engines.item[i], err));
 	MQ_TRY(listed_software(&session->arena, &software, &n_software, err));
 	if (o->proof)
-		MQ_TRY(check_proof(engine, n, &session->arena, err));
+		MQ_TRY(check_proof(&parts, err));
 	struct mq_search search = {
 		.q = &session->q,
 		.costs = mq_costs_new(&session->q, &session->arena),
@@ -382,14 +372,14 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.start = session->start,
 		.objective = o->objective,
 		.proof = o->proof,
-		.engine = engine,
-		.n_engines = n,
+		.engine = parts.engine,
+		.n_engines = parts.n,
 		.seed = q->seed,
 		.evals = o->evals,
 		.seconds = o->seconds,
 		.top = o->top,
 		.dir = dir,
-		.context = dir ? mq_session_context(session) : 0,
+		.context = dir ? hash_context(session) : 0,
 		.evaluator = { session, evaluate, 16 * q->jobs * (session->ranks ? session->n_ranks : 1), until },
 		.now_s = mq_now_s,
 		.stopped = mq_job_stopped,

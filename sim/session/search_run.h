@@ -20,16 +20,9 @@ extern const struct mq_arg mq_search_args[];
 /* After parsing: the engine and the number of proposals where none were given. */
 void mq_search_options_settle(struct mq_search_options *options);
 
-/* The engines of all -e options, loaded: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
-enum mq_status mq_search_engines(const struct mq_search_options *options, struct mq_arena *arena,
-				 struct mq_search_engine **engine, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
-
 /* Runs the search of an open session; `dir` may be NULL. Plans and text live in the session's arena. */
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options, const char *dir,
 				 struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
-
-/* Hash of all that a judgement depends on: the question, the files it names, this program. */
-uint64_t mq_session_context(const struct mq_session *session);
 
 /* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its name alone. */
 uint64_t mq_hash_file(uint64_t hash, const char *path);
@@ -59,8 +52,8 @@ void mq_search_json(const struct mq_session *session, const struct mq_search_out
 enum mq_status mq_search_page(struct mq_session *session, const struct mq_search_outcome *outcome, const char *dir,
 			      struct mq_err *err) MQ_MUST_CHECK;
 
-/* --proof: one line per lower bound, and the same as DIR/proof.csv. */
-/* MQ_EBUG: a bound lies above a plan that was simulated. */
+/* --proof: one line per lower bound, and the same as DIR/proof.csv. MQ_EBUG: a bound lies above a plan that was
+ * simulated. */
 enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 void mq_proof_print(const struct mq_search_outcome *outcome, FILE *file);
 enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir,
