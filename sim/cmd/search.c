@@ -16,9 +16,6 @@ struct options {
 	bool json;
 };
 
-/* --simulation-time of a search that does not say one: no plan holds up all others for longer. */
-static const double MOST_SIMULATION_S = 20;
-
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
 	{ .type = MQ_ARG_GROUP, .name = "Output:" },
@@ -129,7 +126,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_search_options_settle(&o.search);
 	if (!o.dir)
 		return mq_bad(err, "-o is missing: give a folder for the results");
-	o.asked.simulation_s = isinf(o.asked.simulation_s) ? MOST_SIMULATION_S : o.asked.simulation_s;
+	mq_asked_limit_simulation(&o.asked);
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
 	const char *rank = mq_rank_of_many(&session.n_ranks);

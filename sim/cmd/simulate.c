@@ -182,14 +182,17 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 		.fold = !q->no_fold,
 		.interference = !q->no_interference,
 		.timeout_s = q->timeout_s,
+		.simulation_s = q->simulation_s,
 	};
 	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
 	struct mq_judged judged;
 
 	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
 	s->result = judged.result;
-	MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
-	mq_outputs_explain(&judged, &s->result);
+	if (judged.view.fold) {
+		MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
+		mq_outputs_explain(&judged, &s->result);
+	}
 	return mq_simulate_outputs(&judge, &judged, outputs, &s->result, err);
 }
 
@@ -327,6 +330,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(check_spread(&o, err));
+	mq_asked_limit_simulation(&o.asked);
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
 	return run_simulation(&o, &session, err);

@@ -210,11 +210,16 @@ void mq_folding_end(struct mq_folding *f)
 	f->low = NULL;
 }
 
-static void make_templates(struct mq_folding *f, const bool *active)
+/* False: the verdict forbids more views. */
+static bool make_templates(struct mq_folding *f, const bool *active)
 {
-	mq_low_templates(f->low, active);
+	if (!mq_low_templates(f->low, active)) {
+		mq_folding_end(f);
+		return false;
+	}
 	mq_launch_overhead_apply(f->low);
 	mq_clocks_apply(f->low);
+	return true;
 }
 
 /* The schedule of the templates; no view follows one that has none. */
@@ -248,15 +253,16 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 	while ((fold = decide(f, &active))) {
 		bool exact;
 
-		make_templates(f, active);
+		if (!make_templates(f, active))
+			return MQ_OK;
 		MQ_TRY(verify(f, fold, &exact, err));
 		if (exact) {
 			string(f, fold, view);
 			return MQ_OK;
 		}
 	}
-	make_templates(f, NULL);
-	string(f, NULL, view);
+	if (make_templates(f, NULL))
+		string(f, NULL, view);
 	return MQ_OK;
 }
 

@@ -158,9 +158,11 @@ static enum mq_status detail(struct server *s, const void *bytes, size_t size, s
 
 	judge(s, bytes, size, NULL, &out);
 	struct mq_result result = out.result;
-	mq_arena_rewind(&s->scratch, mark);
-	judge(s, bytes, size, outputs, &out);
-	mq_outputs_explain(&out, &result);
+	if (out.view.fold) { /* else it shows every task */
+		mq_arena_rewind(&s->scratch, mark);
+		judge(s, bytes, size, outputs, &out);
+		mq_outputs_explain(&out, &result);
+	}
 	MQ_TRY(mq_simulate_outputs(&s->judge, &out, outputs, &result, err));
 	put(s, answer, &result, sizeof(result));
 	return MQ_OK;

@@ -93,18 +93,48 @@ static void begin_schedule(struct mq_low *low)
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
 
-void mq_low_templates(struct mq_low *low, const bool *active)
+/* Clock seconds in which a task of a template is made and run once, on one core of 2026; within a factor of three. */
+static const double TASK_S = 4e-6;
+
+static double template_tasks(const struct mq_low *low)
 {
-	bool zb = mq_pipeline_splits(low->plan->pipeline);
+	double n = 0;
+
+	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
+		n += low->prog.pass[i].n_tasks;
+	return n;
+}
+
+static bool too_dear(const struct mq_low *low, double tasks)
+{
+	double limit_s = low->rq.simulation_s;
+
+	if (!(limit_s > 0) || tasks * TASK_S <= limit_s)
+		return false;
+	verdict(low->out, MQ_VERDICT_REFUSED,
+		"its simulation takes more than %.2g s (%.2g tasks of a micro-batch on %u ranks), --simulation-time allows "
+		"%.3g; raise it",
+		tasks * TASK_S, tasks, low->prog.schedule->n_devices, limit_s);
+	return true;
+}
+
+bool mq_low_templates(struct mq_low *low, const bool *active)
+{
+	bool zb = mq_pipeline_splits(low->plan->pipeline), infer = low->train->infer;
 
 	low->prog.active = active;
 	begin_schedule(low);
+	if (too_dear(low, low->prog.tasks_each * low->prog.schedule->n_devices))
+		return false;
 	mq_offload_plan(low);
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_forward(low, s, MQ_PASS_F);
-	if (low->train->infer)
-		return;
+	/* backward passes have as many, those of the last micro-batch once more */
+	if (too_dear(low, (infer ? 1 : 3) * template_tasks(low)))
+		return false;
+	if (infer)
+		return true;
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		if (mq_sync_gathers_first(low, s))
 			mq_pass_forward(low, s, MQ_PASS_F_FIRST);
@@ -120,6 +150,8 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 		mq_pass_reduce(low, s);
 		mq_pass_post(low, s);
 	}
+	low->prog.tasks_each = template_tasks(low) / low->prog.schedule->n_devices;
+	return true;
 }
 
 /* ---- instances ------------------------------------------------------------------------------------------------- */

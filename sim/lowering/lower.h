@@ -18,12 +18,13 @@
 struct mq_allocation_log;
 
 struct mq_lower_request {
-	const struct mq_question *q;   /* calib: for memory reserves */
-	const struct mq_plan *plan;    /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
-	bool past_memory;              /* go on where the plan does not fit: verdict and message stay OOM, the
+	const struct mq_question *q; /* calib: for memory reserves */
+	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
+	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
-	double max_tasks;              /* a schedule of more is REFUSED; 0 = what memory allows */
-	bool memory_only;              /* stop after the memory verdict: no schedule */
+	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
+	double simulation_s;         /* and one whose simulation takes longer, as far as its size tells; 0 = no limit */
+	bool memory_only;            /* stop after the memory verdict: no schedule */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
 };

@@ -204,7 +204,8 @@ struct mq_program {
 	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
 	 * was before somebody changed it (folding/fuse.h); NULL where that makes no difference */
 	struct mq_template *whole;
-	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
+	bool *reduces;     /* [n_stages * MQ_N_PASSES] such a template */
+	double tasks_each; /* of a device, in the templates that were made last; 0 = none were */
 };
 
 /* Activations that wait on the host (offload.c). */
@@ -400,8 +401,9 @@ void mq_low_held(struct mq_low *low);
 enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			    struct mq_low **low, struct mq_err *err) MQ_MUST_CHECK;
 /* The templates, communicators and works of the devices that are `active` ([cluster devices] of the plan, in whose
- * communicators `member` then has everyone), NULL = all of the plan. Any number of times, each from the start. */
-void mq_low_templates(struct mq_low *low, const bool *active);
+ * communicators `member` then has everyone), NULL = all of the plan. Any number of times, each from the start. False:
+ * REFUSED, so many tasks would take too long; known from those that were made last, or from a part of these. */
+bool mq_low_templates(struct mq_low *low, const bool *active);
 /* The schedule that these templates make, or NULL and a verdict; `otherwise`: what to do where it has too many tasks,
  * behind the words that say so. */
 struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise);

@@ -82,7 +82,7 @@ const struct mq_arg mq_question_args[] = {
 	    .initial = 1e6, .min = 1e-9, .max = 1e12, .flags = MQ_ARG_PLAN | MQ_ARG_ALWAYS),
 	ROW(F64, "simulation-time", simulation_s, "S",
 	    "seconds that the simulation of one plan may take, as far as its size tells; dearer plans are refused "
-	    "(search: 20; else no limit)",
+	    "(search and simulate: 20; else no limit)",
 	    .unit = "s", .initial = INFINITY, .min = 1e-9, .max = 1e9, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "no-interference", no_interference, NULL, "compute and communication do not slow each other",
 	    .flags = MQ_ARG_PLAN),
@@ -102,6 +102,11 @@ void mq_asked_init(struct mq_asked *asked)
 	*asked = (struct mq_asked){ .train.grad_dtype = MQ_FP32 };
 	mq_args_defaults(mq_question_args, asked);
 	asked->jobs = cpus > 0 ? (uint32_t)cpus : 1;
+}
+
+void mq_asked_limit_simulation(struct mq_asked *asked)
+{
+	asked->simulation_s = isinf(asked->simulation_s) ? 20 : asked->simulation_s;
 }
 
 enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,

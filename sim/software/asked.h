@@ -24,6 +24,8 @@ struct mq_asked {
 
 extern const struct mq_arg mq_question_args[];
 void mq_asked_init(struct mq_asked *asked);
+/* Where no --simulation-time is said, a limit beyond which somebody who waits would rather hear of it: 20 s. */
+void mq_asked_limit_simulation(struct mq_asked *asked);
 
 /* The training options, read: lists and files into the arena. The software decides the type of reduced gradients
  * where it was not given. */

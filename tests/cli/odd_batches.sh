@@ -12,8 +12,11 @@ try 0 'dp 4 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=5 --batch 12 --fix d
 try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6 -p gpu=RTX-3090,nodes=3,gpus=6 --batch 36 \
 	--fix dp=6 --fix tp=3 -e hybrid --evals 8 -j 1 -o six
 # What a simulation costs is known before it is run, and what is too dear is refused with the way out.
-try 1 'refused: its simulation takes about .* s \(.* flows of .* ranks\), --simulation-time allows 1e-09; raise it' \
+try 1 'refused: its simulation takes more than .* s \(3 tasks of a micro-batch on 1 ranks\), --simulation-time allows 1e-09; raise it' \
 	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 --simulation-time 1e-9 -o dear
+try 0 'dp 2 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 -o two
+try 1 'refused: its simulation takes more than .* tasks of a micro-batch on 2 ranks\), --simulation-time allows 1e-09; raise it' \
+	simulate -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -P two/plan-1.json --no-fold --simulation-time 1e-9
 try 1 '16000003 tasks are too many to simulate one by one; use fewer micro-batches' \
 	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 16000000 --fix mbs=1 --fix sync=zero1 -e data-parallel -j 1 -o many
 finish

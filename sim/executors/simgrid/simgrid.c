@@ -348,7 +348,7 @@ static bool too_dear(const struct sim *sim, struct mq_err *err)
 		return false;
 	mq_bad(err,
 	       "its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
-	       "it, or `simulate` this plan alone",
+	       "it",
 	       takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
 	return true;
 }
