@@ -51,24 +51,34 @@ static descriptor make(struct graph *g, cudnnBackendDescriptorType_t type)
 	return d;
 }
 
-static void set(struct graph *g, descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-		int64_t n, const void *value)
-{
-	if (!g->bad)
-		g->bad = (int)g->c->kit.cudnnBackendSetAttribute(d, name, type, n, value);
-}
+struct attribute {
+	cudnnBackendAttributeName_t name;
+	cudnnBackendAttributeType_t type;
+	int64_t n; /* 0: not set */
+	const void *value;
+};
+#define ALL(name, type, n, value)                              \
+	{                                                      \
+		CUDNN_ATTR_##name, CUDNN_TYPE_##type, n, value \
+	}
+#define ONE(name, type, value) ALL(name, type, 1, &(value))
+#define PART(name, value)      ALL(name, BACKEND_DESCRIPTOR, (value) != NULL, &(value))
 
-static void set_descriptor(struct graph *g, descriptor d, cudnnBackendAttributeName_t name, descriptor value)
+static descriptor describe(struct graph *g, cudnnBackendDescriptorType_t type, const struct attribute *a, size_t n)
 {
-	set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
-}
+	descriptor d = make(g, type);
 
-static descriptor finish(struct graph *g, descriptor d)
-{
+	for (size_t i = 0; i < n && !g->bad; i++)
+		if (a[i].n)
+			g->bad = (int)g->c->kit.cudnnBackendSetAttribute(d, a[i].name, a[i].type, a[i].n, a[i].value);
 	if (!g->bad)
 		g->bad = (int)g->c->kit.cudnnBackendFinalize(d);
 	return d;
 }
+/* A descriptor of a type with its attributes. */
+#define DESCRIBE(g, type, ...)                                                                    \
+	describe(g, CUDNN_BACKEND_##type##_DESCRIPTOR, (const struct attribute[]){ __VA_ARGS__ }, \
+		 sizeof((const struct attribute[]){ __VA_ARGS__ }) / sizeof(struct attribute))
 
 /* [1, heads, rows, columns]; transposed: as its transpose lies. */
 enum shape { QUERIES, KEYS, KEYS_T, ALL_KEYS, SCORES, SCORES_T, ROWS, SCALAR };
@@ -97,19 +107,14 @@ static size_t size_of(cudnnDataType_t type)
 
 static descriptor tensor(struct graph *g, enum shape shape, cudnnDataType_t type, int64_t id, bool by_value)
 {
-	descriptor d = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 	int64_t dim[4], stride[4], alignment = 16;
 	bool is_virtual = id > MOST_REAL;
 
 	shape_of(g, shape, dim, stride);
-	set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
-	set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-	set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dim);
-	set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
-	set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
-	set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
-	set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
-	return finish(g, d);
+	return DESCRIBE(g, TENSOR, ONE(TENSOR_UNIQUE_ID, INT64, id), ONE(TENSOR_DATA_TYPE, DATA_TYPE, type),
+			ALL(TENSOR_DIMENSIONS, INT64, 4, dim), ALL(TENSOR_STRIDES, INT64, 4, stride),
+			ONE(TENSOR_BYTE_ALIGNMENT, INT64, alignment), ONE(TENSOR_IS_VIRTUAL, BOOLEAN, is_virtual),
+			ONE(TENSOR_IS_BY_VALUE, BOOLEAN, by_value));
 }
 
 /* A tensor that is in memory. */
@@ -143,26 +148,16 @@ static descriptor result(struct graph *g, enum shape shape, cudnnDataType_t type
 	return tensor(g, shape, type, MOST_REAL + 1 + g->n_ops, false);
 }
 
-static void push(struct graph *g, descriptor op)
-{
-	g->op[g->n_ops++] = finish(g, op);
-}
-
 static descriptor matmul(struct graph *g, descriptor a, descriptor b, descriptor y, enum shape shape,
 			 cudnnDataType_t type)
 {
-	descriptor how = make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR), op;
 	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+	descriptor how = DESCRIBE(g, MATMUL, ONE(MATMUL_COMP_TYPE, DATA_TYPE, sums));
 
-	set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
-	finish(g, how);
 	y = y ? y : result(g, shape, type);
-	op = make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-	push(g, op);
+	g->op[g->n_ops++] =
+		DESCRIBE(g, OPERATION_MATMUL, PART(OPERATION_MATMUL_ADESC, a), PART(OPERATION_MATMUL_BDESC, b),
+			 PART(OPERATION_MATMUL_CDESC, y), PART(OPERATION_MATMUL_DESC, how));
 	return y;
 }
 
@@ -176,24 +171,15 @@ struct pointwise {
 
 static descriptor pointwise(struct graph *g, struct pointwise p)
 {
-	descriptor how = make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), op;
 	cudnnDataType_t math = p.mode == CUDNN_POINTWISE_CMP_GE ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
-
-	set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode);
-	set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
-	if (p.mode == CUDNN_POINTWISE_GEN_INDEX)
-		set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis);
-	finish(g, how);
+	descriptor how = DESCRIBE(g, POINTWISE, ONE(POINTWISE_MODE, POINTWISE_MODE, p.mode),
+				  ONE(POINTWISE_MATH_PREC, DATA_TYPE, math),
+				  ALL(POINTWISE_AXIS, INT64, p.mode == CUDNN_POINTWISE_GEN_INDEX, &p.axis));
 	descriptor y = p.y ? p.y : result(g, p.shape, p.type);
-	op = make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-	if (p.b)
-		set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.b);
-	if (p.t)
-		set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.t);
-	push(g, op);
+
+	g->op[g->n_ops++] = DESCRIBE(g, OPERATION_POINTWISE, PART(OPERATION_POINTWISE_PW_DESCRIPTOR, how),
+				     PART(OPERATION_POINTWISE_XDESC, p.x), PART(OPERATION_POINTWISE_YDESC, y),
+				     PART(OPERATION_POINTWISE_BDESC, p.b), PART(OPERATION_POINTWISE_TDESC, p.t));
 	return y;
 }
 
@@ -210,30 +196,23 @@ static descriptor unary(struct graph *g, cudnnPointwiseMode_t mode, descriptor x
 
 static descriptor reduce(struct graph *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y, enum shape shape)
 {
-	descriptor how = make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR), op;
 	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+	descriptor how = DESCRIBE(g, REDUCTION, ONE(REDUCTION_COMP_TYPE, DATA_TYPE, sums),
+				  ONE(REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, mode));
 
-	set(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
-	set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
-	finish(g, how);
 	y = y ? y : result(g, shape, CUDNN_DATA_FLOAT);
-	op = make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-	push(g, op);
+	g->op[g->n_ops++] = DESCRIBE(g, OPERATION_REDUCTION, PART(OPERATION_REDUCTION_DESC, how),
+				     PART(OPERATION_REDUCTION_XDESC, x), PART(OPERATION_REDUCTION_YDESC, y));
 	return y;
 }
 
 /* The transpose of x, for the next product. */
 static descriptor transpose(struct graph *g, descriptor x, enum shape shape)
 {
-	descriptor op, y = result(g, shape, g->io);
+	descriptor y = result(g, shape, g->io);
 
-	op = make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
-	set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
-	push(g, op);
+	g->op[g->n_ops++] =
+		DESCRIBE(g, OPERATION_RESHAPE, PART(OPERATION_RESHAPE_XDESC, x), PART(OPERATION_RESHAPE_YDESC, y));
 	return y;
 }
 
@@ -339,30 +318,26 @@ size_t cuda_attention_need(const struct mq_kernel *k)
 /* The first of the engines that cuDNN's heuristics name and that takes the graph. */
 static void plan(struct graph *g, size_t *workspace_B)
 {
-	descriptor graph = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR), config[CONFIGS];
 	cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
 	int64_t found = 0, n, size = 0;
+	descriptor config[CONFIGS];
+	descriptor graph = DESCRIBE(g, OPERATIONGRAPH, ONE(OPERATIONGRAPH_HANDLE, HANDLE, g->c->dnn),
+				    ALL(OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, g->n_ops, g->op));
+	descriptor heuristics =
+		DESCRIBE(g, ENGINEHEUR, PART(ENGINEHEUR_OPERATION_GRAPH, graph), ONE(ENGINEHEUR_MODE, HEUR_MODE, mode));
 
-	set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->c->dnn);
-	set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops, g->op);
-	finish(g, graph);
-	descriptor heuristics = make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-	set_descriptor(g, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-	set(g, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-	finish(g, heuristics);
 	for (int i = 0; i < CONFIGS; i++)
 		config[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 	if (!g->bad)
 		g->bad =
 			(int)g->c->kit.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
 								CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, &found, config);
-	for (int i = 0; i < found && i < CONFIGS && !g->a->plan; i++) {
-		descriptor p = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+	for (int i = 0; i < found && i < CONFIGS && !g->a->plan && !g->bad; i++) {
+		struct graph one = *g; /* an engine may refuse */
+		descriptor p = DESCRIBE(&one, EXECUTION_PLAN, ONE(EXECUTION_PLAN_HANDLE, HANDLE, g->c->dnn),
+					PART(EXECUTION_PLAN_ENGINE_CONFIG, config[i]));
 
-		set(g, p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->c->dnn);
-		set_descriptor(g, p, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config[i]);
-		if (!g->bad && g->c->kit.cudnnBackendFinalize(p) == 0)
-			g->a->plan = p;
+		g->a->plan = one.bad ? NULL : p;
 	}
 	if (g->a->plan && !g->bad)
 		g->bad = (int)g->c->kit.cudnnBackendGetAttribute(g->a->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -417,11 +392,10 @@ enum mq_status cuda_attention_enqueue(struct cuda *c, const struct cuda_attentio
 		data[i] = a->role[i] == HOST ? (void *)(uintptr_t)&a->value[i] :
 			  a->role[i] == IN   ? cuda_pool_in(&c->pool, cuda_operand_of(k->dtype), a->bytes[i]) :
 					       cuda_pool_out(&c->pool, a->bytes[i]);
-	descriptor pack = make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, a->n, a->id);
-	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, a->n, data);
-	set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-	finish(&g, pack);
+	descriptor pack = DESCRIBE(&g, VARIANT_PACK, ALL(VARIANT_PACK_UNIQUE_IDS, INT64, a->n, a->id),
+				   ALL(VARIANT_PACK_DATA_POINTERS, VOID_PTR, a->n, data),
+				   ONE(VARIANT_PACK_WORKSPACE, VOID_PTR, workspace));
+
 	if (!g.bad)
 		g.bad = (int)c->kit.cudnnBackendExecute(c->dnn, a->plan, pack);
 	if (pack)
