@@ -246,7 +246,7 @@ def parts():
 
 
 def grouped():
-    out = Table("grouped.csv", "gpu,experts,tokens,n,k,uneven")
+    out = Table("grouped.csv", "gpu,implementation,mode,experts,tokens,n,k,uneven")
     for experts, tokens, n, k, uneven in GROUPED:
         e, t = (experts, tokens) if REAL else (4, 16)
         n_, k_ = tiny(n, k)
@@ -261,7 +261,7 @@ def grouped():
         except Exception as error:
             print("grouped", repr(error)[:300], file=sys.stderr)
             continue
-        out.rows((gpu_name, experts, tokens, n, k, uneven), calls)
+        out.rows((gpu_name, "torch:_grouped_mm", "forward", experts, tokens, n, k, uneven), calls)
 
 
 def bursts():
