@@ -201,6 +201,10 @@ static struct stages stages_of(struct mq_low *low, uint32_t rank, uint32_t devic
 	return s;
 }
 
+/* Blocks are not replayed for a device whose tensors alone need this many times its memory: a search that has nothing
+ * else to look at would do nothing else. */
+#define HOPELESS 1.5
+
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	const struct mq_device *dev = &low->q.cluster->device[device];
@@ -225,7 +229,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	bool replay = has_tensors(low, dev) && low->software->allocator == MQ_ALLOCATOR_PYTORCH,
 	     whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
 	add_dynamic(&m, step, replay ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
-	if (replay)
+	if (replay && !(m.peak_B > HOPELESS * dev->memory_B))
 		run_replay(low, mq_allocator_replay_new(low, rank, device, s.shared_B), dev->memory_B, &m);
 	return m;
 }
