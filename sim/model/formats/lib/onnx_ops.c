@@ -17,8 +17,7 @@ enum class {
 	NORM, /* flop per element given */
 	LRN,  /* flop per element: window + 3 */
 	POOL_MAX,
-	POOL_MEAN,
-	POOL_GLOBAL,
+	POOL,
 	MAP,    /* element-wise: flop per element given */
 	SUM,    /* element-wise: one flop less than there are inputs */
 	REDUCE, /* one flop per input element */
@@ -53,8 +52,8 @@ static const struct operator operators[] = {
 	{ "InstanceNormalization LayerNormalization GroupNormalization", mq_onnx_same, "0", NORM, 8, IN },
 	{ "LRN", mq_onnx_same, "0", LRN, 0, IN | OUT },
 	{ "MaxPool", mq_onnx_pool, "3", POOL_MAX, 0, 0 },
-	{ "AveragePool", mq_onnx_pool, "3", POOL_MEAN, 0, 0 },
-	{ "GlobalAveragePool GlobalMaxPool", mq_onnx_global_pool, "3", POOL_GLOBAL, 0, 0 },
+	{ "AveragePool", mq_onnx_pool, "3", POOL, 0, 0 },
+	{ "GlobalAveragePool GlobalMaxPool", mq_onnx_global_pool, "3", POOL, 0, 0 },
 	{ "Relu Clip", mq_onnx_same, "0", MAP, 1, OUT },
 	{ "LeakyRelu", mq_onnx_same, "0", MAP, 2, OUT },
 	{ "PRelu", mq_onnx_same, "0", MAP, 2, IN },
@@ -143,6 +142,7 @@ static struct mq_window window_of(const struct mq_onnx_node *node)
 		.kw = 1,
 		.stride = strides && strides->n ? strides->list[0] : 1,
 		.groups = mq_onnx_number(node, "group", 1),
+		.bias = node->n_in > 2 && node->in[2],
 		.input_grad = x->grad,
 	};
 
@@ -238,23 +238,6 @@ static void allow_splits(struct mq_op *op, enum class class, const struct mq_onn
 	op->extent[MQ_DIM_OUT] = out->dim[1];
 }
 
-static void transposed(struct mq_op *op, const struct mq_onnx_node *node)
-{
-	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
-	double groups = mq_onnx_number(node, "group", 1);
-	const struct mq_window window = {
-		.in = plane_of(x),
-		.out = plane_of(node->out[0]),
-		.kh = mq_onnx_elems(w) / w->dim[0] / w->dim[1], /* all axes of the window */
-		.kw = 1,
-		.groups = groups,
-		.bias = node->n_in > 2 && node->in[2],
-		.input_grad = x->grad,
-	};
-
-	mq_amounts_conv_transposed(op, &window);
-}
-
 static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator* o,
 		      const struct mq_onnx_node *node)
 {
@@ -276,17 +259,16 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 	switch (o->class) {
 	case CONV:
 		w = window_of(node);
-		w.bias = node->n_in > 2 && node->in[2];
 		mq_amounts_conv(op, &w);
 		op->volume = x->rank > 4;
 		scale(op, images);
 		break;
 	case CONV_TRANSPOSE:
-		transposed(op, node);
+		w = window_of(node);
+		mq_amounts_conv_transposed(op, &w);
 		break;
 	case POOL_MAX:
-	case POOL_MEAN:
-	case POOL_GLOBAL:
+	case POOL:
 		w = window_of(node);
 		mq_amounts_pool(op, &w, o->class == POOL_MAX && g->train);
 		scale(op, images);
@@ -331,34 +313,25 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static enum mq_op_kind kind_of(enum class class, const struct mq_onnx_node *node)
-{
-	switch (class) {
-	case CONV:
-	case CONV_TRANSPOSE:
-		return MQ_OP_CONV;
-	case GEMM:
-		return MQ_OP_GEMM;
-	case NORM:
-	case LRN:
-		return MQ_OP_NORM;
-	case POOL_MAX:
-	case POOL_MEAN:
-	case POOL_GLOBAL:
-		return MQ_OP_POOL;
-	case SOFTMAX:
-		return MQ_OP_SOFTMAX;
-	case RECURRENT:
-		return MQ_OP_RECURRENT;
-	case GATHER:
-		return node->in[0]->weight ? MQ_OP_EMBEDDING : MQ_OP_RESHAPE;
-	case COPY:
-	case VIEW:
-		return MQ_OP_RESHAPE;
-	default:
-		return MQ_OP_ELEMENTWISE;
-	}
-}
+static const enum mq_op_kind kinds[] = {
+	[CONV] = MQ_OP_CONV,
+	[CONV_TRANSPOSE] = MQ_OP_CONV,
+	[GEMM] = MQ_OP_GEMM,
+	[NORM] = MQ_OP_NORM,
+	[LRN] = MQ_OP_NORM,
+	[POOL_MAX] = MQ_OP_POOL,
+	[POOL] = MQ_OP_POOL,
+	[MAP] = MQ_OP_ELEMENTWISE,
+	[SUM] = MQ_OP_ELEMENTWISE,
+	[REDUCE] = MQ_OP_ELEMENTWISE,
+	[SOFTMAX] = MQ_OP_SOFTMAX,
+	[DROPOUT] = MQ_OP_ELEMENTWISE,
+	[COPY] = MQ_OP_RESHAPE,
+	[VIEW] = MQ_OP_RESHAPE,
+	[GATHER] = MQ_OP_RESHAPE,
+	[RECURRENT] = MQ_OP_RECURRENT,
+	[CONSTANT] = MQ_OP_ELEMENTWISE,
+};
 
 /* Parameters are what goes in as weights and was not counted before. */
 static double count_weights(const struct mq_onnx_node *node)
@@ -392,7 +365,8 @@ static void join(struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t id
 static void add_op(struct mq_onnx *g, const struct operator* o, const struct mq_onnx_node *node)
 {
 	const char *name = mq_arena_printf(g->arena, "%s.%s", node->out[0]->name, node->type);
-	uint32_t id = mq_model_add(&g->b, kind_of(o->class, node), name);
+	bool embedding = o->class == GATHER && node->in[0]->weight;
+	uint32_t id = mq_model_add(&g->b, embedding ? MQ_OP_EMBEDDING : kinds[o->class], name);
 	struct mq_op *op = &g->b.model->op[id];
 	double param = count_weights(node);
 	bool grad = false;
