@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/index.h"
 #include "base/text.h"
 
 /* The key stands here, not with the route: a look-up past others touches none of theirs. */
@@ -19,8 +20,8 @@ struct route_slot {
 struct mq_route_cache {
 	uint32_t n_used, n_slots; /* n_slots is a power of two */
 	struct route_slot *slot;
-	uint32_t n_named, name_mask; /* devices in the index of names; its size - 1 */
-	uint32_t *name;
+	uint32_t n_named; /* devices in the index of names */
+	struct mq_index *name;
 };
 
 MQ_NAMES(mq_link_class_name, enum mq_link_class, MQ_N_LINK_CLASSES, [MQ_LINK_NVLINK] = "nvlink",
@@ -146,50 +147,18 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 	return MQ_OK;
 }
 
-static uint64_t text_hash(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3U;
-	return mix(hash);
-}
-
-/* Devices by the hash of their names; linear probing, at most half full. */
-static void index_names(const struct mq_cluster *cluster, struct mq_route_cache *cache)
-{
-	uint32_t size = 64;
-
-	while (size < 2 * (uint64_t)cluster->n_devices)
-		size *= 2;
-	cache->name = mq_arena_none(cluster->arena, size);
-	cache->name_mask = size - 1;
-	cache->n_named = cluster->n_devices;
-	for (uint32_t i = 0; i < cluster->n_devices; i++) {
-		uint32_t at = (uint32_t)text_hash(cluster->device[i].name) & cache->name_mask;
-
-		while (cache->name[at] != MQ_NONE)
-			at = (at + 1) & cache->name_mask;
-		cache->name[at] = i;
-	}
-}
-
 uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *device_name)
 {
 	struct mq_route_cache *cache = cluster->cache;
-	uint32_t at;
+	bool found;
 
-	if (cache->n_named != cluster->n_devices)
-		index_names(cluster, cache);
-	at = (uint32_t)text_hash(device_name) & cache->name_mask;
-	for (; cache->name[at] != MQ_NONE; at = (at + 1) & cache->name_mask)
-		if (!strcmp(cluster->device[cache->name[at]].name, device_name))
-			return cache->name[at];
-	/* a device that was renamed after the index was made */
-	for (uint32_t i = 0; i < cluster->n_devices; i++)
-		if (!strcmp(cluster->device[i].name, device_name))
-			return i;
-	return MQ_NONE;
+	if (cache->n_named != cluster->n_devices) {
+		cache->name = mq_index_new(cluster->arena);
+		cache->n_named = cluster->n_devices;
+		for (uint32_t i = 0; i < cluster->n_devices; i++)
+			mq_index_put(cache->name, cluster->device[i].name, strlen(cluster->device[i].name), i, &found);
+	}
+	return mq_index_put(cache->name, device_name, strlen(device_name), MQ_NONE, &found);
 }
 
 static bool positive(double x)
