@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,32 @@ bool mq_text_has_word(const char *list, const char *word)
 	for (const char *at = n && !strchr(word, ' ') ? strstr(list, word) : NULL; at; at = strstr(at + 1, word))
 		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ' '))
 			return true;
+	return false;
+}
+
+char *mq_text_next(const char **list, const char *separators, struct mq_arena *arena)
+{
+	const char *start = *list + strspn(*list, " ");
+	size_t n = strcspn(start, separators), length = n;
+
+	if (!**list)
+		return NULL;
+	while (length && start[length - 1] == ' ')
+		length--;
+	*list = start + n + (start[n] != '\0');
+	return mq_arena_printf(arena, "%.*s", (int)length, start);
+}
+
+bool mq_text_fits(const char *patterns, char separator, const char *text, int flags)
+{
+	char one[256];
+
+	for (const char *end; *patterns; patterns = end + (*end != '\0')) {
+		end = strchrnul(patterns, separator);
+		snprintf(one, sizeof(one), "%.*s", (int)(end - patterns), patterns);
+		if (!fnmatch(one, text, flags))
+			return true;
+	}
 	return false;
 }
 

@@ -24,6 +24,10 @@ MQ_API int mq_by_text(const void *a, const void *b);
 
 /* Is it one of the words of a list, with blanks between them? */
 MQ_API bool mq_text_has_word(const char *list, const char *word);
+/* Takes what stands before the next separator off the front of a list, without blanks around it; NULL at the end. */
+MQ_API char *mq_text_next(const char **list, const char *separators, struct mq_arena *arena);
+/* Does it fit a pattern of a list, as fnmatch takes them? */
+MQ_API bool mq_text_fits(const char *patterns, char separator, const char *text, int flags);
 
 /* Text as a JSON string. */
 MQ_API void mq_json_put_text(FILE *file, const char *text);

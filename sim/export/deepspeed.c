@@ -35,10 +35,10 @@ static const char *peft_modules(const struct mq_export *e, const struct mq_tunin
 	static const char *const own[] = {
 		"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
 	};
-	const char *list = "", *rest = tuning->targets;
+	const char *list = "", *rest = tuning->targets, *word;
 
-	for (size_t n; (n = strcspn(rest, "+")) > 0; rest += n + (rest[n] == '+')) {
-		const char *word = mq_arena_printf(e->arena, "%.*s", (int)n, rest), *found = NULL;
+	while ((word = mq_text_next(&rest, "+", e->arena))) {
+		const char *found = NULL;
 
 		for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 			found = strcmp(own[i], word) ? found : own[i];

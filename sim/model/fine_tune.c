@@ -81,16 +81,6 @@ static const char *local_name(const struct mq_op *op)
 	return dot ? dot + 1 : op->name;
 }
 
-/* Takes a word off the front of "a+b"; NULL at the end. */
-static const char *next_word(const char **text, struct mq_arena *arena)
-{
-	size_t n = strcspn(*text, "+");
-	const char *word = n ? mq_arena_printf(arena, "%.*s", (int)n, *text) : NULL;
-
-	*text += n + ((*text)[n] == '+');
-	return word;
-}
-
 static bool may_adapt(const struct mq_op *op)
 {
 	return op->kind == MQ_OP_GEMM && op->layer != MQ_NONE;
@@ -251,7 +241,7 @@ static void adapt_op(struct adapting *a, uint32_t from, bool *used)
 	uint32_t out[MQ_N_DIMS * 4], n = 0, w = 0;
 	double columns, sum = 0;
 
-	for (; (word = next_word(&rest, a->arena)); w++) {
+	for (; (word = mq_text_next(&rest, "+", a->arena)); w++) {
 		if (!((columns = meant_by(a->from, from, word)) > 0) || n == sizeof(out) / sizeof(*out))
 			continue;
 		used[w] = true;
@@ -294,7 +284,7 @@ static enum mq_status add_adapters(const struct mq_tuning *tuning, struct mq_are
 	bool used[MOST_WORDS] = { false };
 	uint32_t w = 0;
 
-	while (next_word(&rest, arena))
+	while (mq_text_next(&rest, "+", arena))
 		w++;
 	if (!w || w > MOST_WORDS)
 		return mq_bad(err, "--train lora: targets=%s: give 1 to %d, '+' between", tuning->targets, MOST_WORDS);
@@ -311,7 +301,7 @@ static enum mq_status add_adapters(const struct mq_tuning *tuning, struct mq_are
 		adapt_op(&a, op, used);
 	}
 	rest = tuning->targets;
-	for (w = 0; (word = next_word(&rest, arena)); w++)
+	for (w = 0; (word = mq_text_next(&rest, "+", arena)); w++)
 		if (!used[w])
 			return fits_nothing(a.from, word, true, arena, err);
 	return mq_model_finish(&a.b, model, err);
@@ -390,7 +380,7 @@ static enum mq_status freeze(const char *patterns, struct mq_arena *arena, struc
 {
 	const char *word;
 
-	while ((word = next_word(&patterns, arena))) {
+	while ((word = mq_text_next(&patterns, "+", arena))) {
 		bool used = false;
 
 		for (uint32_t op = 0; op < m->n_ops; op++)

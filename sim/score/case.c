@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "maquette/opt.h"
+#include "base/text.h"
 #include "score/set.h"
 #include "trust/trust.h"
 
@@ -193,13 +194,12 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 /* The row's own changes of the hardware, "KEY=VALUE;...", as --change takes them. */
 static enum mq_status own_changes(const struct mq_case *c, struct mq_score_changes *to, struct mq_err *err)
 {
-	for (const char *p = c->run->change; *p;) {
-		size_t length = strcspn(p, ";");
+	const char *rest = c->run->change, *change;
 
+	while ((change = mq_text_next(&rest, ";", c->arena))) {
 		if (to->n == MQ_CASE_MAX_CHANGES)
 			return mq_bad(err, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
-		to->change[to->n++] = mq_arena_printf(c->arena, "%.*s", (int)length, p);
-		p += length + (p[length] == ';');
+		to->change[to->n++] = change;
 	}
 	return MQ_OK;
 }

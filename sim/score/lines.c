@@ -154,22 +154,7 @@ void mq_score_unused(const struct mq_csv *csv, const char *needed, const char *k
 
 bool mq_pattern_fits(const char *patterns, const char *text)
 {
-	char one[256];
-
-	if (!*patterns)
-		return true;
-	while (*patterns) {
-		size_t n = strcspn(patterns, ";");
-
-		if (n < sizeof(one)) {
-			memcpy(one, patterns, n);
-			one[n] = '\0';
-			if (!fnmatch(one, text, FNM_CASEFOLD))
-				return true;
-		}
-		patterns += n + (patterns[n] == ';');
-	}
-	return false;
+	return !*patterns || mq_text_fits(patterns, ';', text, FNM_CASEFOLD);
 }
 
 enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)

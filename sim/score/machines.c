@@ -8,23 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "hardware/platform/generate.h"
 
 enum { USUAL_GPUS = 8 }; /* of a machine */
-
-/* Cuts the next piece, up to one of the separators, off `*text`, without blanks around it; NULL at the end. */
-static const char *next_piece(const char **text, const char *separators, struct mq_arena *arena)
-{
-	const char *start = *text + strspn(*text, " ");
-	size_t n = strcspn(start, separators), length = n;
-
-	if (!**text)
-		return NULL;
-	while (length && start[length - 1] == ' ')
-		length--;
-	*text = start + n + (start[n] != '\0');
-	return mq_arena_printf(arena, "%.*s", (int)length, start);
-}
 
 /* ---- placement: what runs where ------------------------------------------------------------------ */
 
@@ -45,10 +32,10 @@ static enum mq_status read_replica(const struct mq_case *c, const char *item, co
 /* The text of one stage; a single stage stands for all. NULL where the list is too short. */
 static const char *stage_of(const struct mq_case *c, uint32_t stage)
 {
-	const char *text = c->run->placement, *piece = next_piece(&text, ";", c->arena);
+	const char *text = c->run->placement, *piece = mq_text_next(&text, ";", c->arena);
 
 	for (uint32_t s = 0; s < stage && strchr(c->run->placement, ';'); s++)
-		piece = next_piece(&text, ";", c->arena);
+		piece = mq_text_next(&text, ";", c->arena);
 	return piece;
 }
 
@@ -61,7 +48,7 @@ static enum mq_status placed(const struct mq_case *c, struct mq_case_part *kind,
 	for (uint32_t s = 0; s < stages; s++) {
 		const char *text = stage_of(c, s), *item, *type;
 
-		while (text && (item = next_piece(&text, "|", c->arena))) {
+		while (text && (item = mq_text_next(&text, "|", c->arena))) {
 			MQ_TRY(read_replica(c, item, &type, &tp, err));
 			for (k = 0; k < *n && strcmp(kind[k].device, type); k++)
 				;
@@ -120,7 +107,7 @@ static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kin
 	if (placed(c, kind, n, &unknown) == MQ_OK && *n > 1)
 		return MQ_OK;
 	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));
-	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = next_piece(&text, "+;", c->arena)); ++*n) {
+	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = mq_text_next(&text, "+;", c->arena)); ++*n) {
 		if (*n == MQ_CASE_MAX_PARTS)
 			return mq_bad(err, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
 		item = read_count(item, &kind[*n].nodes, c->arena);
@@ -238,7 +225,7 @@ enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err)
 
 		if (!stage)
 			return mq_bad(err, "placement '%s' does not list %u stages", c->run->placement, shape->pp);
-		for (; (item = next_piece(&text, "|", c->arena)); replicas++) {
+		for (; (item = mq_text_next(&text, "|", c->arena)); replicas++) {
 			MQ_TRY(read_replica(c, item, &device, &one, err));
 			if (!one || (replicas && one != tp[s]))
 				return mq_bad(
@@ -285,7 +272,7 @@ enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err)
 	for (uint32_t s = 0; s < c->shape.pp; s++) {
 		const char *text = stage_of(c, s), *item, *type;
 
-		while ((item = next_piece(&text, "|", c->arena))) {
+		while ((item = mq_text_next(&text, "|", c->arena))) {
 			MQ_TRY(read_replica(c, item, &type, &tp, err));
 			if (device + tp > c->shape.device + c->n_devices)
 				return mq_bad(err, "placement '%s' takes more than %u devices", c->run->placement,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "maquette/rng.h"
+#include "base/text.h"
 
 static const struct mq_software_field fields[] = {
 #define MQ_NUM(group, field, unit, initial, min, max, help) \
@@ -183,14 +184,9 @@ enum mq_status mq_software_set_one(struct mq_software *software, const char *wha
 enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
 			       struct mq_arena *arena, struct mq_err *err)
 {
-	char *copy = mq_arena_strdup(arena, options), *next;
+	char *item;
 
-	for (char *item = copy; item; item = next) {
-		next = item + strcspn(item, ",;");
-		next = *next ? (*next = '\0', next + 1) : NULL;
-		item += strspn(item, " ");
-		for (size_t n = strlen(item); n && item[n - 1] == ' ';)
-			item[--n] = '\0';
+	while ((item = mq_text_next(&options, ",;", arena))) {
 		char *value = strchr(item, '=');
 		if (!*item)
 			continue;

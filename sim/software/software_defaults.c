@@ -1,9 +1,9 @@
 /* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <fnmatch.h>
 #include <string.h>
 
 #include "maquette/software.h"
+#include "base/text.h"
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 
@@ -27,20 +27,8 @@ static bool cheap_op(const struct mq_model *model, uint32_t op)
 static bool named_op(const struct mq_model *model, uint32_t op, const char *patterns)
 {
 	const char *name = strchr(model->op[op].name, '.');
-	char one[128];
 
-	while (name && *patterns) {
-		size_t n = strcspn(patterns, "|");
-
-		if (n < sizeof(one)) {
-			memcpy(one, patterns, n);
-			one[n] = '\0';
-			if (!fnmatch(one, name + 1, 0))
-				return true;
-		}
-		patterns += n + (patterns[n] == '|');
-	}
-	return false;
+	return name && mq_text_fits(patterns, '|', name + 1, 0);
 }
 
 bool mq_software_graphs(const struct mq_software *s, const struct mq_model *model, uint32_t op)

@@ -344,7 +344,7 @@ static void note_options(struct mq_software_record *record, const char *options)
 enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
 				struct mq_software_record *record, struct mq_err *err)
 {
-	size_t n = strcspn(text, ",;");
+	const char *name = *text ? mq_text_next(&text, ",;", arena) : text;
 	struct reader r = { .dir = dir, .arena = arena, .record = record, .err = err };
 	uint32_t fields = 0;
 
@@ -354,15 +354,8 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	for (uint32_t i = 0; i < fields; i++)
 		record->note[i].low = record->note[i].high = NAN;
 	record->software = *mq_software_plain();
-	size_t length = n;
-	while (length && text[length - 1] == ' ')
-		length--;
-	const char *name = mq_arena_printf(arena, "%.*s", (int)length, text);
 	MQ_TRY(read_file(&r, name));
 	record->software.name = record->software.file = name;
-	if (!text[n])
-		return MQ_OK;
-	note_options(record, text + n + 1);
-	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text + n + 1, arena,
-			       err);
+	note_options(record, text);
+	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text, arena, err);
 }
