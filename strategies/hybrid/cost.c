@@ -63,7 +63,24 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 	return sum;
 }
 
-/* value: forward and backward of a layer, head and tail; updates. */
+/* Forward seconds of the block's ops that selective recomputation runs again. */
+static double again_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
+{
+	const struct mq_problem *problem = c->problem;
+	double sum = 0;
+
+	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+
+		if (!(problem->q->model->op[op].saved_selective > 0))
+			continue;
+		mq_tensor_split(problem->q->model, op, tp, false, true, split);
+		sum += problem->costs->op_time(problem->costs->context, op, MQ_FORWARD, rank, split, samples);
+	}
+	return sum;
+}
+
+/* value: forward and backward of a layer, head and tail; updates of each; selective recomputation of a layer. */
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
 	bool known;
@@ -81,6 +98,7 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 		} else {
 			value[0] += s[0] / share;
 			value[1] += s[1] / share;
+			value[7] += again_time(c, b, rank[0], tp, samples) / share;
 		}
 		value[4 + c->part[b]] += update_time(c, b, rank[0], tp) / share;
 	}
@@ -204,9 +222,11 @@ static uint32_t tail_stage(const struct mq_hybrid_candidate *k)
 
 static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
 {
-	double again = k->recompute == MQ_RECOMPUTE_FULL ? 1 : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1 : 0;
+	double again = k->recompute == MQ_RECOMPUTE_FULL      ? work[0] :
+		       k->recompute == MQ_RECOMPUTE_SELECTIVE ? work[7] :
+								0;
 
-	return work[0] * (1 + again) + work[1];
+	return work[0] + again + work[1];
 }
 
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */

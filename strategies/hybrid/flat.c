@@ -162,7 +162,7 @@ static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, str
 
 enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err)
 {
-	double batch = floor(problem->q->train->batch);
+	uint32_t divisor[256], n;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 	bool backward = false;
@@ -174,14 +174,15 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 	bool free = !mq_hybrid_shapes_only(problem->limits) && !problem->limits->fix_tp &&
 		    s->space.software->runs.placement;
 
-	for (double m = 1; free && m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
-		if (fmod(batch, m) != 0)
-			continue;
-		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
+	n = free ? shapes_divisors((uint32_t)fmin(problem->q->train->batch, UINT32_MAX), divisor, 256) : 0;
+	for (uint32_t i = 0; i < n && divisor[i] <= 512 && status == MQ_OK; i++) {
+		uint32_t m = divisor[i];
+
+		status = place_stages(s, m, 1, &scratch, err);
 		if (status == MQ_OK && m > 1 && !problem->q->train->infer)
-			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n), &scratch, err);
+			status = place_stages(s, m, m < s->space.set[0].n ? m : s->space.set[0].n, &scratch, err);
 		if (status == MQ_OK && m <= 4 && !backward)
-			status = split_ops(s, (uint32_t)m, &scratch, err);
+			status = split_ops(s, m, &scratch, err);
 		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
 	}
 	s->stopped |= status == MQ_DONE;

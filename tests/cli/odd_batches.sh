@@ -11,6 +11,10 @@ try 0 'dp 4 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=5 --batch 12 --fix d
 # Micro-batches and degrees of machines of six are all divisors.
 try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6 -p gpu=RTX-3090,nodes=3,gpus=6 --batch 36 \
 	--fix dp=6 --fix tp=3 -e hybrid --evals 8 -j 1 -o six
+# So are the micro-batches of placements of models without layers.
+try 0 '' search -m vgg19 -p gpu=RTX-3090,gpus=2 --batch 6 -e hybrid:moves=0 --evals 40 -j 1 -o thirds
+paste -d, <(column thirds/candidates.csv dp) <(column thirds/candidates.csv micro_batches) | grep -q '^,3$' ||
+	echo "no placement in three micro-batches"
 # What a simulation costs is known before it is run, and what is too dear is refused with the way out.
 try 1 'refused: its simulation takes more than .* s \(3 tasks of a micro-batch on 1 ranks\), --simulation-time allows 1e-09; raise it' \
 	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 --simulation-time 1e-9 -o dear
