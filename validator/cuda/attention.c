@@ -183,15 +183,10 @@ static descriptor pointwise(struct graph *g, struct pointwise p)
 	return y;
 }
 
-/* x MODE b in fp32. */
-static descriptor binary(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b, enum shape shape)
+/* x MODE b in fp32; without b MODE of x. */
+static descriptor combined(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b, enum shape shape)
 {
 	return pointwise(g, (struct pointwise){ .mode = mode, .x = x, .b = b, .shape = shape });
-}
-
-static descriptor unary(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, enum shape shape)
-{
-	return binary(g, mode, x, NULL, shape);
 }
 
 static descriptor reduce(struct graph *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y, enum shape shape)
@@ -242,11 +237,12 @@ static void forward(struct graph *g)
 	descriptor scale = number(g, 1 / sqrt((double)g->width));
 
 	descriptor s = matmul(g, q, kt, NULL, SCORES, CUDNN_DATA_FLOAT);
-	s = masked(g, binary(g, CUDNN_POINTWISE_MUL, s, scale, SCORES));
+	s = masked(g, combined(g, CUDNN_POINTWISE_MUL, s, scale, SCORES));
 	descriptor most = reduce(g, CUDNN_REDUCE_TENSOR_MAX, s, NULL, ROWS);
-	descriptor e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, most, SCORES), SCORES);
+	descriptor e =
+		combined(g, CUDNN_POINTWISE_EXP, combined(g, CUDNN_POINTWISE_SUB, s, most, SCORES), NULL, SCORES);
 	descriptor sum = reduce(g, CUDNN_REDUCE_TENSOR_ADD, e, NULL, ROWS);
-	descriptor logarithm = unary(g, CUDNN_POINTWISE_LOG, sum, ROWS);
+	descriptor logarithm = combined(g, CUDNN_POINTWISE_LOG, sum, NULL, ROWS);
 	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_ADD, most, logarithm, .y = stats });
 	descriptor p = pointwise(g, (struct pointwise){ CUDNN_POINTWISE_DIV, e, sum, .shape = SCORES, .type = g->io });
 	matmul(g, p, v, o, QUERIES, g->io);
@@ -272,18 +268,18 @@ static void backward(struct graph *g)
 	descriptor sums = real(g, ROWS, CUDNN_DATA_FLOAT, OUT), dq_sum = real(g, QUERIES, CUDNN_DATA_FLOAT, OUT);
 	descriptor scale = number(g, 1 / sqrt((double)g->width)), one = number(g, 1);
 
-	descriptor row = binary(g, CUDNN_POINTWISE_MUL, d_o, o, QUERIES);
+	descriptor row = combined(g, CUDNN_POINTWISE_MUL, d_o, o, QUERIES);
 	row = reduce(g, CUDNN_REDUCE_TENSOR_ADD, row, NULL, ROWS);
 	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_MUL, row, one, .y = sums });
 	descriptor s = matmul(g, q, kt, NULL, SCORES, CUDNN_DATA_FLOAT);
-	s = binary(g, CUDNN_POINTWISE_MUL, s, scale, SCORES);
-	s = masked(g, binary(g, CUDNN_POINTWISE_SUB, s, stats, SCORES));
-	descriptor p = unary(g, CUDNN_POINTWISE_EXP, s, SCORES);
+	s = combined(g, CUDNN_POINTWISE_MUL, s, scale, SCORES);
+	s = masked(g, combined(g, CUDNN_POINTWISE_SUB, s, stats, SCORES));
+	descriptor p = combined(g, CUDNN_POINTWISE_EXP, s, NULL, SCORES);
 	gradient_of_keys(g, p, d_o, dv);
 	descriptor dp = matmul(g, d_o, vt, NULL, SCORES, CUDNN_DATA_FLOAT);
-	dp = binary(g, CUDNN_POINTWISE_SUB, dp, sums, SCORES);
-	dp = binary(g, CUDNN_POINTWISE_MUL, dp, p, SCORES);
-	descriptor ds = binary(g, CUDNN_POINTWISE_MUL, dp, scale, SCORES);
+	dp = combined(g, CUDNN_POINTWISE_SUB, dp, sums, SCORES);
+	dp = combined(g, CUDNN_POINTWISE_MUL, dp, p, SCORES);
+	descriptor ds = combined(g, CUDNN_POINTWISE_MUL, dp, scale, SCORES);
 	gradient_of_keys(g, ds, q, dk);
 	matmul(g, ds, transpose(g, kt, KEYS), dq_sum, QUERIES, CUDNN_DATA_FLOAT);
 	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_IDENTITY, dq_sum, .y = dq });

@@ -18,24 +18,14 @@
 
 static bool type_of(const struct mq_task *t, ncclDataType_t *type)
 {
-	switch ((enum mq_dtype)t->dtype) {
-	case MQ_FP16:
-		*type = ncclFloat16;
-		return true;
-	case MQ_BF16:
-		*type = ncclBfloat16;
-		return true;
-	case MQ_FP64:
-		*type = ncclFloat64;
-		return true;
-	case MQ_FP32:
-	case MQ_TF32: /* stored as fp32 */
-		*type = ncclFloat32;
-		return true;
-	default:
-		*type = ncclInt8;
-		return mq_dtype_size((enum mq_dtype)t->dtype) == 1 && !mq_coll_adds(t->coll);
-	}
+	static const ncclDataType_t added[MQ_N_DTYPES] = { [MQ_FP16] = ncclFloat16,
+							   [MQ_BF16] = ncclBfloat16,
+							   [MQ_FP64] = ncclFloat64,
+							   [MQ_FP32] = ncclFloat32,
+							   [MQ_TF32] = ncclFloat32 /* as it is stored */ };
+
+	*type = t->dtype < MQ_N_DTYPES ? added[t->dtype] : ncclInt8;
+	return *type != ncclInt8 || (mq_dtype_size((enum mq_dtype)t->dtype) == 1 && !mq_coll_adds(t->coll));
 }
 
 enum mq_status cuda_call_check(const struct mq_schedule *s, uint32_t task, struct mq_err *err)

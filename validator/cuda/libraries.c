@@ -253,23 +253,16 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 	*count = 0; /* a failing call leaves it alone */
 	int error = (int)kit->cudaGetDeviceCount(count);
 
-	switch (error) {
-	case cudaSuccess:
-		break;
-	case cudaErrorStubLibrary:
-		return mq_fail(
-			err, MQ_ENODEV,
-			"no GPU: the driver found is the toolkit's stub (take its stubs folder out of the library "
-			"path)");
-	case cudaErrorInsufficientDriver:
-		return mq_fail(err, MQ_ENODEV, "no GPU: the NVIDIA driver is missing or older than the CUDA runtime");
-	case cudaErrorNoDevice:
-		return mq_fail(err, MQ_ENODEV, "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
-	default:
-		return mq_fail(err, MQ_ENODEV, "no GPU: %s (error %d)", kit->cudaGetErrorString((cudaError_t)error),
-			       error);
-	}
-	if (*count < 1)
-		return mq_fail(err, MQ_ENODEV, "no GPU: the driver counts none");
-	return MQ_OK;
+	const char *why =
+		error == cudaErrorStubLibrary ?
+			"the driver found is the toolkit's stub (take its stubs folder out of the library path)" :
+		error == cudaErrorInsufficientDriver ? "the NVIDIA driver is missing or older than the CUDA runtime" :
+		error == cudaErrorNoDevice           ? "the driver sees none (is CUDA_VISIBLE_DEVICES set?)" :
+		error == cudaSuccess && *count < 1   ? "the driver counts none" :
+						       NULL;
+	if (why)
+		return mq_fail(err, MQ_ENODEV, "no GPU: %s", why);
+	return error == cudaSuccess ? MQ_OK :
+				      mq_fail(err, MQ_ENODEV, "no GPU: %s (error %d)",
+					      kit->cudaGetErrorString((cudaError_t)error), error);
 }

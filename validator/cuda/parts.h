@@ -7,7 +7,7 @@
 
 #include "maquette/map.h"
 #include "cuda/toolkit.h"
-#include "maquette/executor.h"
+#include "replay/rank.h"
 #include "maquette/wire.h"
 
 /* ---- libraries.c -------------------------------------------------------------------- */
@@ -59,14 +59,9 @@ struct cuda_gate {
 	double deadline_s;
 };
 
-struct cuda_lane {
-	uint32_t n, next;
-	uint32_t *task;
-};
-
 struct cuda_script {
 	const struct mq_schedule *schedule;
-	struct cuda_lane lane[MQ_N_STREAMS];
+	struct mq_lane lane[MQ_N_STREAMS];
 	uint32_t n_local, *local; /* ids of own tasks; event pair i belongs to local[i] */
 	uint32_t *slot;           /* [n_tasks] index into local */
 	uint32_t *match, *call, *next_call;

@@ -34,7 +34,6 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, st
 				 struct mq_err *err)
 {
 	struct mq_arena *arena = c->session->arena;
-	uint32_t n[MQ_N_STREAMS] = { 0 };
 
 	*script = (struct cuda_script){ .schedule = s,
 					.done = mq_arena_array(arena, s->n_tasks, uint8_t),
@@ -54,16 +53,9 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, st
 			continue;
 		script->slot[i] = script->n_local;
 		script->local[script->n_local++] = i;
-		n[s->task[i].stream]++;
 	}
 	MQ_TRY(mq_schedule_match(s, arena, &script->match, &script->call, err));
-	for (int l = 0; l < MQ_N_STREAMS; l++)
-		script->lane[l].task = mq_arena_array(arena, n[l], uint32_t);
-	for (uint32_t i = 0; i < script->n_local; i++) {
-		struct cuda_lane *lane = &script->lane[s->task[script->local[i]].stream];
-
-		lane->task[lane->n++] = script->local[i];
-	}
+	mq_lanes_of(s, c->ranks->rank, arena, script->lane);
 	script->comm = mq_arena_array(arena, script->n_local, struct cuda_comm *);
 	for (uint32_t i = 0; i < script->n_local; i++) {
 		uint32_t pair[2];
@@ -201,7 +193,7 @@ static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *membe
 	uint32_t n = 0;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
-		const struct cuda_lane *lane = &e->script->lane[l];
+		const struct mq_lane *lane = &e->script->lane[l];
 
 		for (uint32_t i = lane->next; i < lane->n && n < room; i++) {
 			if (task[lane->task[i]].group != task[head].group)
@@ -259,7 +251,7 @@ static uint32_t find_next(const struct enqueue *e, uint32_t *member, uint32_t ro
 	uint32_t best = MQ_NONE;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
-		struct cuda_lane *lane = &e->script->lane[l];
+		struct mq_lane *lane = &e->script->lane[l];
 
 		while (lane->next < lane->n && e->script->done[lane->task[lane->next]] == ENQUEUED)
 			lane->next++;

@@ -45,23 +45,12 @@ enum mq_status cuda_wait(struct cuda *c, cudaStream_t stream, double until_s, co
 	}
 }
 
-static void *take(char *base, size_t *at, size_t size, size_t bytes)
-{
-	if (bytes > size - *at)
-		*at = 0;
-	void *p = base + *at;
-	*at += (bytes + LINE - 1) / LINE * LINE;
-	if (*at > size)
-		*at = size;
-	return p;
-}
-
 void *cuda_pool_in(struct cuda_pool *pool, enum cuda_operand type, size_t bytes)
 {
-	return take(pool->in[type], &pool->in_at, pool->size, bytes);
+	return mq_pool_take(pool->in[type], &pool->in_at, pool->size, bytes, 0, LINE);
 }
 
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes)
 {
-	return take(pool->out, &pool->out_at, pool->size, bytes);
+	return mq_pool_take(pool->out, &pool->out_at, pool->size, bytes, 0, LINE);
 }

@@ -22,31 +22,25 @@ struct problem {
 	uint32_t moving; /* device whose own parameters are looked for; MQ_NONE = those that all share */
 };
 
-static double *own(struct mq_device_calib *d, size_t i)
+/* The i-th of what moves: of a device's own parameters, or of those that all share. */
+static double *param(const struct problem *p, struct mq_device_calib *d, size_t i)
 {
-	double *const p[N_OWN] = { &d->gemm_eff, &d->gemm_bw_share, &d->gemm_t0_s };
+	double *const own[N_OWN] = { &d->gemm_eff, &d->gemm_bw_share, &d->gemm_t0_s };
+	double *const shared[N_SHARED] = { &d->gemm_kt, &d->gemm_a0, &d->gemm_q, &d->gemm_corner };
 
-	return p[i];
+	return p->moving == MQ_NONE ? shared[i] : own[i];
 }
 
-static double *shared(struct mq_device_calib *d, size_t i)
+static double value(const struct problem *p, size_t i)
 {
-	double *const p[N_SHARED] = { &d->gemm_kt, &d->gemm_a0, &d->gemm_q, &d->gemm_corner };
-
-	return p[i];
-}
-
-static double value(struct problem *p, size_t i)
-{
-	return p->moving == MQ_NONE ? *shared(&p->device[0], i) : *own(&p->device[p->moving], i);
+	return *param(p, &p->device[p->moving == MQ_NONE ? 0 : p->moving], i);
 }
 
 static void set(struct problem *p, size_t i, double x)
 {
-	if (p->moving != MQ_NONE)
-		*own(&p->device[p->moving], i) = x;
-	for (uint32_t d = 0; p->moving == MQ_NONE && d < p->n_devices; d++)
-		*shared(&p->device[d], i) = x;
+	for (uint32_t d = 0; d < p->n_devices; d++)
+		if (p->moving == MQ_NONE || p->moving == d)
+			*param(p, &p->device[d], i) = x;
 }
 
 /* Outside these the parameters lose their meaning. */

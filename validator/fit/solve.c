@@ -62,6 +62,14 @@ static void reweigh(struct solver *s, bool first)
 	}
 }
 
+/* Of what is predicted with the parameters as they are. */
+static void take_residuals(struct solver *s)
+{
+	s->fit->predict(s->fit->context, s->predicted);
+	for (uint32_t i = 0; i < s->fit->n_obs; i++)
+		s->residual[i] = log(s->predicted[i]) - log(s->fit->measured[i]);
+}
+
 static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 {
 	gsl_multifit_nlinear_fdf fdf = { .f = residuals, .n = s->fit->n_obs, .p = s->fit->n_params, .params = s };
@@ -75,9 +83,7 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info, s->work);
 		gsl_vector_memcpy(s->start, gsl_multifit_nlinear_position(s->work));
 		set_params(s->fit, s->start);
-		s->fit->predict(s->fit->context, s->predicted);
-		for (uint32_t i = 0; i < s->fit->n_obs; i++)
-			s->residual[i] = log(s->predicted[i]) - log(s->fit->measured[i]);
+		take_residuals(s);
 	}
 }
 
@@ -105,12 +111,9 @@ static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct m
 
 static void solver_fini(struct solver *s)
 {
-	if (s->work)
-		gsl_multifit_nlinear_free(s->work);
-	if (s->start)
-		gsl_vector_free(s->start);
-	if (s->weight)
-		gsl_vector_free(s->weight);
+	gsl_multifit_nlinear_free(s->work);
+	gsl_vector_free(s->start);
+	gsl_vector_free(s->weight);
 }
 
 enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err)
@@ -149,9 +152,7 @@ enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_
 		for (uint32_t p = 0; p < fit->n_params; p++)
 			*fit->param[p].value = best[p];
 		MQ_TRY(solver_init(&s, fit, arena, err));
-		fit->predict(fit->context, s.predicted);
-		for (uint32_t i = 0; i < fit->n_obs; i++)
-			s.residual[i] = log(s.predicted[i]) - log(fit->measured[i]);
+		take_residuals(&s);
 		s.multiplicity = multiplicity;
 		iterate(&s, REWEIGHTS_DRAW, ITERATIONS_DRAW);
 		solver_fini(&s);

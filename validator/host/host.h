@@ -3,7 +3,7 @@
 #ifndef MQ_VALIDATOR_HOST_H
 #define MQ_VALIDATOR_HOST_H
 
-#include "maquette/executor.h"
+#include "replay/rank.h"
 
 /* Operands come from a pool that is larger than the caches and is walked round, so that no kernel finds its operands
  * hot by accident. Inputs are random and never overwritten: results cannot drift to infinities or denormals, which
@@ -67,15 +67,10 @@ MQ_API extern const struct host_talk host_talk_mpi;
 
 /* ---- run.c: what one rank does for one schedule: its streams, matched messages and communicators --------------- */
 
-struct host_lane {
-	uint32_t n, next;
-	uint32_t *task; /* [n] ids in stream order */
-};
-
 struct host_script {
 	const struct mq_schedule *schedule;
 	uint32_t device; /* = rank; no lanes where the schedule has fewer devices */
-	struct host_lane lane[MQ_N_STREAMS];
+	struct mq_lane lane[MQ_N_STREAMS];
 	uint32_t n_local;
 	uint32_t *match, *call; /* see mq_schedule_match */
 	void *talk;             /* communicators and the like of the rank's talk */

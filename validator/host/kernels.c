@@ -59,26 +59,16 @@ void host_pool_fini(struct host_pool *pool)
 	memset(pool, 0, sizeof(*pool));
 }
 
-static void *take(char *base, size_t *at, size_t size, size_t bytes)
-{
-	mq_assert(bytes <= size); /* host_kernel_need */
-	if (bytes > size - *at)
-		*at = 0;
-	void *p = base + *at;
-	*at += (bytes + SKEW + LINE - 1) / LINE * LINE;
-	if (*at > size)
-		*at = size;
-	return p;
-}
-
 void *host_pool_in(struct host_pool *pool, size_t bytes)
 {
-	return take(pool->in, &pool->in_at, pool->size, bytes);
+	mq_assert(bytes <= pool->size); /* host_kernel_need */
+	return mq_pool_take(pool->in, &pool->in_at, pool->size, bytes, SKEW, LINE);
 }
 
 void *host_pool_out(struct host_pool *pool, size_t bytes)
 {
-	return take(pool->out, &pool->out_at, pool->size, bytes);
+	mq_assert(bytes <= pool->size); /* host_kernel_need */
+	return mq_pool_take(pool->out, &pool->out_at, pool->size, bytes, SKEW, LINE);
 }
 
 /* ---- loops ----------------------------------------------------------------------------------- */

@@ -28,26 +28,6 @@ static enum mq_status check_task(const struct mq_schedule *s, const struct mq_ta
 	return MQ_OK;
 }
 
-static void build_lanes(struct host_script *script, struct mq_arena *arena)
-{
-	const struct mq_schedule *s = script->schedule;
-	uint32_t n[MQ_N_STREAMS] = { 0 };
-
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].device == script->device)
-			n[s->task[i].stream]++;
-	for (int l = 0; l < MQ_N_STREAMS; l++)
-		script->lane[l].task = mq_arena_array(arena, n[l], uint32_t);
-	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		struct host_lane *lane = &script->lane[s->task[i].stream];
-
-		if (s->task[i].device != script->device)
-			continue;
-		lane->task[lane->n++] = i;
-		script->n_local++;
-	}
-}
-
 enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule, struct host_script *script,
 				 struct mq_err *err)
 {
@@ -59,7 +39,7 @@ enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedul
 		if (mq_replay_own(rank->session, script->device, 1, &schedule->task[i].device))
 			MQ_TRY(check_task(schedule, &schedule->task[i], err));
 	MQ_TRY(mq_schedule_match(schedule, rank->arena, &script->match, &script->call, err));
-	build_lanes(script, rank->arena);
+	script->n_local = mq_lanes_of(schedule, script->device, rank->arena, script->lane);
 	return rank->talk->prepare ? rank->talk->prepare(rank->talk_state, script, err) : MQ_OK;
 }
 
@@ -164,7 +144,7 @@ static uint32_t look_around(struct run *run)
 	uint32_t next = MQ_NONE;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
-		struct host_lane *lane = &run->script->lane[l];
+		struct mq_lane *lane = &run->script->lane[l];
 
 		while (lane->next < lane->n && run->script->done[lane->task[lane->next]] == 1)
 			lane->next++;

@@ -400,22 +400,6 @@ void replay_rendezvous_close(struct replay_rendezvous *m)
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
-static enum mq_status rendezvous_barrier(void *state, struct mq_err *err)
-{
-	const struct replay_rendezvous *m = state;
-	char token = 1;
-
-	if (m->rank) {
-		MQ_TRY(put(m, 0, &token, 1, err));
-		return get(m, 0, &token, 1, err);
-	}
-	for (uint32_t i = 1; i < m->size; i++)
-		MQ_TRY(get(m, i, &token, 1, err));
-	for (uint32_t i = 1; i < m->size; i++)
-		MQ_TRY(put(m, i, &token, 1, err));
-	return MQ_OK;
-}
-
 static enum mq_status rendezvous_broadcast(void *state, void *data, size_t size, struct mq_err *err)
 {
 	const struct replay_rendezvous *m = state;
@@ -425,6 +409,18 @@ static enum mq_status rendezvous_broadcast(void *state, void *data, size_t size,
 	for (uint32_t i = 1; i < m->size; i++)
 		MQ_TRY(put(m, i, data, size, err));
 	return MQ_OK;
+}
+
+static enum mq_status rendezvous_barrier(void *state, struct mq_err *err)
+{
+	const struct replay_rendezvous *m = state;
+	char token = 1;
+
+	if (m->rank)
+		MQ_TRY(put(m, 0, &token, 1, err));
+	for (uint32_t i = 1; i < m->size && !m->rank; i++)
+		MQ_TRY(get(m, i, &token, 1, err));
+	return rendezvous_broadcast(state, &token, 1, err);
 }
 
 static enum mq_status rendezvous_gather(void *state, const void *mine, void *all, const uint32_t *bytes,

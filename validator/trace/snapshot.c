@@ -198,22 +198,22 @@ static const struct mq_pickle *longest(const struct mq_pickle *traces, uint32_t 
 	return most;
 }
 
-/* The device whose segments are largest, where no trace says one. */
-static uint32_t fullest(const struct mq_pickle *segments)
+enum { MOST_DEVICES = 64 }; /* of a process */
+
+/* What the segments of each device hold; the device that has most. */
+static uint32_t fullest(const struct mq_pickle *segments, double size_B[MOST_DEVICES])
 {
-	enum { MOST = 64 }; /* devices of a process */
-	double size[MOST] = { 0 };
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < mq_pickle_items(segments); i++) {
 		double device = mq_pickle_number(segments->item[i], "device", 0);
 		double total = mq_pickle_number(segments->item[i], "total_size", 0);
 
-		if (device >= 0 && device < MOST && total > 0 && total < 1e15)
-			size[(uint32_t)device] += total;
+		if (device >= 0 && device < MOST_DEVICES && total > 0 && total < 1e15)
+			size_B[(uint32_t)device] += total;
 	}
-	for (uint32_t d = 1; d < MOST; d++)
-		most = size[d] > size[most] ? d : most;
+	for (uint32_t d = 1; d < MOST_DEVICES; d++)
+		most = size_B[d] > size_B[most] ? d : most;
 	return most;
 }
 
@@ -221,6 +221,7 @@ enum mq_status mq_snapshot_load(const char *path, struct mq_arena *arena, struct
 				struct mq_err *err)
 {
 	struct play p = { .arena = arena, .index = mq_index_new(arena) };
+	double size_B[MOST_DEVICES] = { 0 };
 	struct mq_pickle *root;
 
 	*snapshot = (struct mq_snapshot){ 0 };
@@ -232,15 +233,11 @@ enum mq_status mq_snapshot_load(const char *path, struct mq_arena *arena, struct
 			"%s: no memory snapshot: it lacks 'segments'; write one with torch.cuda.memory._dump_snapshot",
 			path);
 	const struct mq_pickle *trace = longest(mq_pickle_get(root, "device_traces"), &snapshot->device);
+	uint32_t most = fullest(segments, size_B);
 	if (!trace)
-		snapshot->device = fullest(segments);
+		snapshot->device = most;
 	snapshot->n_events = mq_pickle_items(trace);
-	for (uint32_t i = 0; i < segments->n; i++) {
-		double total = mq_pickle_number(segments->item[i], "total_size", 0);
-
-		if (mq_pickle_number(segments->item[i], "device", 0) == snapshot->device && total > 0 && total < 1e15)
-			snapshot->reserved_B += total;
-	}
+	snapshot->reserved_B = snapshot->device < MOST_DEVICES ? size_B[snapshot->device] : 0;
 	find_first(&p, trace, segments, snapshot->device);
 	play(&p, trace, snapshot);
 	if (!(snapshot->allocated_B > 0))

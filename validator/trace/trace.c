@@ -260,19 +260,13 @@ bool mq_trace_probe(const char *path)
 	return format_of(path) != NO_TRACE;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct mq_event *x = a, *y = b;
-
-	if (x->start_us < y->start_us || x->start_us > y->start_us)
-		return x->start_us < y->start_us ? -1 : 1;
-	/* What contains comes before what it contains; then any fixed order. */
-	if (x->dur_us < y->dur_us || x->dur_us > y->dur_us)
-		return x->dur_us > y->dur_us ? -1 : 1;
-	return MQ_ORDER(x->kind, y->kind)                 ?:
-		       MQ_ORDER(x->external, y->external) ?:
-							    MQ_ORDER(x->correlation, y->correlation);
-}
+/* What contains comes before what it contains; then any fixed order. */
+MQ_COMPARE(by_start, struct mq_event,
+	   MQ_ORDER(a->start_us, b->start_us)         ?:
+		   MQ_ORDER(b->dur_us, a->dur_us)     ?:
+		   MQ_ORDER(a->kind, b->kind)         ?:
+		   MQ_ORDER(a->external, b->external) ?:
+							MQ_ORDER(a->correlation, b->correlation))
 
 enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *t, struct mq_err *err)
 {

@@ -138,15 +138,15 @@ static void add_trace(const struct mq_trace *t, struct mq_arena *arena, struct l
 	}
 }
 
-static int by_size(const void *a, const void *b)
+static double size_of(const struct mq_trace_work *w)
 {
-	const struct mq_trace_work *x = a, *y = b;
-
-	if (x->kernel.kind != y->kernel.kind)
-		return x->kernel.kind < y->kernel.kind ? -1 : 1;
-	double p = x->kernel.flop + x->kernel.bytes, q = y->kernel.flop + y->kernel.bytes;
-	return p < q ? -1 : p > q ? 1 : x->kernel.m < y->kernel.m ? -1 : x->kernel.m > y->kernel.m;
+	return w->kernel.flop + w->kernel.bytes;
 }
+
+MQ_COMPARE(by_size, struct mq_trace_work,
+	   MQ_ORDER(a->kernel.kind, b->kernel.kind) ?:
+		   MQ_ORDER(size_of(a), size_of(b)) ?:
+						      MQ_ORDER(a->kernel.m, b->kernel.m))
 
 enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
 			      struct mq_trace_work **work, uint32_t *n, uint64_t *without, struct mq_err *err)

@@ -1,0 +1,43 @@
+/* rank.h - what each executor keeps of its rank: the tasks of its streams, and operands that walk round a pool.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MQ_REPLAY_RANK_H
+#define MQ_REPLAY_RANK_H
+
+#include "maquette/executor.h"
+
+struct mq_lane {
+	uint32_t n, next;
+	uint32_t *task; /* [n] ids in stream order */
+};
+
+/* The tasks of a device by stream; how many there are. */
+static inline uint32_t mq_lanes_of(const struct mq_schedule *s, uint32_t device, struct mq_arena *arena,
+				   struct mq_lane lane[MQ_N_STREAMS])
+{
+	uint32_t n = 0;
+
+	for (int l = 0; l < MQ_N_STREAMS; l++) {
+		uint32_t room = 0;
+
+		lane[l] = (struct mq_lane){ 0 };
+		for (uint32_t i = 0; i < s->n_tasks; i++)
+			if (s->task[i].device == device && s->task[i].stream == l)
+				MQ_PUSH(arena, lane[l].task, lane[l].n, room, i);
+		n += lane[l].n;
+	}
+	return n;
+}
+
+/* The next `bytes` of a block of `size`, from its beginning again where they do not fit; then on by whole `lines`. */
+static inline void *mq_pool_take(char *base, size_t *at, size_t size, size_t bytes, size_t skew, size_t line)
+{
+	if (bytes > size - *at)
+		*at = 0;
+	void *p = base + *at;
+	*at += (bytes + skew + line - 1) / line * line;
+	if (*at > size)
+		*at = size;
+	return p;
+}
+
+#endif
