@@ -244,33 +244,21 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	return MQ_OK;
 }
 
-/* Again, as long as a rank came late by more than a fit would notice; the last try counts, marked. */
-static enum mq_status run_in_time(struct measure *m, uint32_t index, struct mq_err *err)
+/* To settle, runs on until its steps have lasted for so long; else again as long as a rank came late by more than a fit
+ * would notice: the last try counts, marked. */
+static enum mq_status run_on(struct measure *m, uint32_t index, bool settle, struct mq_err *err)
 {
 	const struct mq_ranks *r = &m->ranks;
-	bool again = true;
+	double spent_s = 0, settle_s = m->job->set->settle_s;
+	bool again = !settle || settle_s > 0;
 
-	for (int i = 0; i < TRIES && again; i++) {
-		MQ_TRY(run_once(m, index, err));
-		heartbeat(m);
-		again = m->latest_s > LATE_S && m->latest_s > LATE_SHARE * m->sample.step_time_s;
-		MQ_TRY(r->broadcast(r->state, &again, sizeof(again), err));
-	}
-	return MQ_OK;
-}
-
-/* Runs on, not written, until its steps have lasted for so long. */
-static enum mq_status settle(struct measure *m, uint32_t index, struct mq_err *err)
-{
-	const struct mq_ranks *r = &m->ranks;
-	double spent_s = 0;
-	bool again = m->job->set->settle_s > 0;
-
-	while (again) {
+	for (int tries = 1; again; tries++) {
 		MQ_TRY(run_once(m, index, err));
 		heartbeat(m);
 		spent_s += m->sample.step_time_s;
-		again = spent_s < m->job->set->settle_s && m->sample.step_time_s > 0;
+		again = settle ? spent_s < settle_s && m->sample.step_time_s > 0 :
+				 tries < TRIES && m->latest_s > LATE_S &&
+					 m->latest_s > LATE_SHARE * m->sample.step_time_s;
 		MQ_TRY(r->broadcast(r->state, &again, sizeof(again), err));
 	}
 	return MQ_OK;
@@ -303,8 +291,8 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		uint32_t s = m->order[i];
 
-		MQ_TRY(settle(m, s, err));
-		MQ_TRY(run_in_time(m, s, err));
+		MQ_TRY(run_on(m, s, true, err));
+		MQ_TRY(run_on(m, s, false, err));
 		if (rep >= warmup && !job->session.options->rank)
 			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,
 				      &m->sample);

@@ -218,6 +218,14 @@ static void hear(struct mq_wire *w, struct lane *lane)
 	atomic_store_explicit(&c->heard, n, memory_order_release);
 }
 
+/* The transfer whose frame begins at the lane's edge: a header, then its bytes. */
+static void take_frame(struct lane *lane, struct mq_transfer *t)
+{
+	t->first = lane->edge + LINE;
+	t->last = lane->edge = t->first + whole_lines(t->bytes);
+	t->active = true;
+}
+
 /* A frame begins once its header fits: the bytes follow as there is room. */
 static bool begin_frame(struct lane *lane, struct mq_transfer *t)
 {
@@ -228,10 +236,7 @@ static bool begin_frame(struct lane *lane, struct mq_transfer *t)
 		return false;
 	struct announcement header = { t->tag, t->bytes };
 	memcpy(lane->data + at % RING_B, &header, sizeof(header));
-	t->first = at + LINE;
-	t->last = at + LINE + whole_lines(t->bytes);
-	lane->edge = t->last;
-	t->active = true;
+	take_frame(lane, t);
 	atomic_store_explicit(&c->head, at + LINE, memory_order_release);
 	return true;
 }
@@ -283,10 +288,7 @@ static void receive_side(struct lane *lane)
 		memcpy(&header, lane->data + lane->edge % RING_B, sizeof(header));
 		struct mq_transfer *t = find(lane, header.tag);
 		mq_assert(t && t->bytes == header.bytes);
-		t->first = lane->edge + LINE;
-		t->last = t->first + whole_lines(t->bytes);
-		lane->edge = t->last;
-		t->active = true;
+		take_frame(lane, t);
 		atomic_store_explicit(&c->tail, t->first, memory_order_release);
 		if (t->bytes)
 			return;

@@ -84,8 +84,7 @@ static double element_in(const char *kernel, uint32_t kind)
 
 struct finder {
 	const struct mq_trace *trace;
-	struct mq_trace_launches launches;
-	struct mq_trace_named external; /* notes by external id */
+	struct mq_trace_named launches, external; /* external: notes */
 	struct mq_trace_list note;
 };
 
@@ -123,7 +122,7 @@ static const struct mq_event *note_around(const struct finder *f, const struct m
 
 static const struct mq_event *note_of(const struct finder *f, const struct mq_event *kernel)
 {
-	const struct mq_event *launch = mq_trace_launch_of(&f->launches, kernel);
+	const struct mq_event *launch = mq_trace_of_name(&f->launches, kernel);
 	const struct mq_event *around = launch ? note_around(f, launch) : NULL;
 	const struct mq_event *named = mq_trace_of_name(&f->external, kernel);
 
@@ -202,7 +201,7 @@ enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena, 
 	struct mq_map seen;
 	uint32_t room = 0, *count = NULL, n_counts = 0, count_room = 0;
 
-	mq_trace_launches(t, arena, &f.launches);
+	mq_trace_name(&f.launches, t, MQ_EVENT_LAUNCH, arena);
 	mq_trace_name(&f.external, t, MQ_EVENT_NOTE, arena);
 	mq_map_init(&seen, arena, 256);
 	*call = NULL;

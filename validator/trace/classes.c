@@ -50,16 +50,15 @@ enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 }
 
 struct launches {
-	struct mq_trace_launches all;
+	struct mq_trace_named all, ops;
 	struct mq_trace_list range; /* of optimizers' steps */
-	struct mq_trace_named ops;
 };
 
 static struct launches find_launches(const struct mq_trace *t, struct mq_arena *arena)
 {
 	struct launches l = { 0 };
 
-	mq_trace_launches(t, arena, &l.all);
+	mq_trace_name(&l.all, t, MQ_EVENT_LAUNCH, arena);
 	mq_trace_name(&l.ops, t, MQ_EVENT_OP, arena);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->event[i].kind == MQ_EVENT_OP && strstr(t->event[i].name, "Optimizer.step"))
@@ -132,7 +131,7 @@ static bool sum_step(const struct mq_trace *t, const struct launches *l, double 
 			device = e->device;
 		if (e->device != device)
 			continue;
-		const struct mq_event *launch = mq_trace_launch_of(&l->all, e);
+		const struct mq_event *launch = mq_trace_of_name(&l->all, e);
 		add_event(&s, class_of(t, l, e, launch), begin, end, launch);
 	}
 	share[MQ_CLASS_IDLE_WAIT] += to - s.busy_us;
@@ -209,10 +208,10 @@ static const struct mq_event *innermost(const struct mq_trace *t, const struct m
 uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, double **forward_s)
 {
 	struct mq_trace_list range = ranges(t, arena), steps = mq_trace_of_kind(t, MQ_EVENT_STEP, arena);
-	struct mq_trace_launches launches;
+	struct mq_trace_named launches;
 	uint32_t n = 0;
 
-	mq_trace_launches(t, arena, &launches);
+	mq_trace_name(&launches, t, MQ_EVENT_LAUNCH, arena);
 	for (uint32_t i = 0; i < range.n; i++) {
 		uint32_t layer = mq_trace_layer(t->event[range.event[i]].name);
 
@@ -221,7 +220,7 @@ uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, doubl
 	*forward_s = mq_arena_array(arena, n ? n : 1, double);
 	for (uint32_t i = 0; n && i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
-		const struct mq_event *launch = e->kind == MQ_EVENT_KERNEL ? mq_trace_launch_of(&launches, e) : NULL;
+		const struct mq_event *launch = e->kind == MQ_EVENT_KERNEL ? mq_trace_of_name(&launches, e) : NULL;
 
 		if (!launch || mq_trace_class_of(e->name, NULL) == MQ_CLASS_COMM ||
 		    !mq_trace_in_step(t, &steps, launch))

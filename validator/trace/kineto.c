@@ -72,11 +72,6 @@ static bool is_any(const char *text, const char *const *of)
 	return false;
 }
 
-static bool starts(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
 /* What kind of event this is, or -1. */
 static int kind_of(const struct reader *r)
 {
@@ -87,7 +82,7 @@ static int kind_of(const struct reader *r)
 	static const char *const ops[] = { "cpu_op", "operator", "user_annotation", "python_function", "", NULL };
 	const char *name = r->name.at;
 
-	if (!strcasecmp(r->cat.at, "kernel") || (!r->cat.n && starts(r->pid.at, "CUDA")))
+	if (!strcasecmp(r->cat.at, "kernel") || (!r->cat.n && mq_trace_starts(r->pid.at, "CUDA")))
 		return MQ_EVENT_KERNEL;
 	if (is_any(r->cat.at, copies))
 		return MQ_EVENT_COPY;
@@ -95,9 +90,9 @@ static int kind_of(const struct reader *r)
 		return r->event.correlation && strcasestr(name, "launch") ? MQ_EVENT_LAUNCH : -1;
 	if (!is_any(r->cat.at, ops))
 		return -1;
-	if (!strcmp(name, "record_param_comms") || starts(name, "nccl:") || starts(name, "c10d::"))
+	if (!strcmp(name, "record_param_comms") || mq_trace_starts(name, "nccl:") || mq_trace_starts(name, "c10d::"))
 		return MQ_EVENT_NOTE;
-	if (starts(name, "ProfilerStep"))
+	if (mq_trace_starts(name, "ProfilerStep"))
 		return MQ_EVENT_STEP;
 	if (r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution"))
 		return MQ_EVENT_OP;

@@ -101,22 +101,6 @@ double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 
 /* ---- events of a list ------------------------------------------------------------------------- */
 
-void mq_trace_launches(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_launches *l)
-{
-	*l = (struct mq_trace_launches){ .trace = t };
-	mq_map_init(&l->map, arena, 1024);
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->event[i].kind == MQ_EVENT_LAUNCH && mq_map_add(&l->map, t->event[i].correlation) == l->n)
-			MQ_PUSH(arena, l->event, l->n, l->room, i);
-}
-
-const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *l, const struct mq_event *kernel)
-{
-	uint32_t at = kernel->correlation ? mq_map_find(&l->map, kernel->correlation) : MQ_NONE;
-
-	return at == MQ_NONE ? NULL : &l->trace->event[l->event[at]];
-}
-
 uint32_t mq_trace_begun(const struct mq_trace *t, const struct mq_trace_list *list, double time_us)
 {
 	uint32_t low = 0, high = list->n;
@@ -150,30 +134,31 @@ bool mq_trace_in_step(const struct mq_trace *t, const struct mq_trace_list *step
 	return !steps->n;
 }
 
+static uint64_t number_of(enum mq_event_kind kind, const struct mq_event *e)
+{
+	return kind == MQ_EVENT_LAUNCH ? e->correlation : e->external;
+}
+
 void mq_trace_name(struct mq_trace_named *named, const struct mq_trace *t, enum mq_event_kind kind,
 		   struct mq_arena *arena)
 {
-	*named = (struct mq_trace_named){ .trace = t };
+	*named = (struct mq_trace_named){ .trace = t, .kind = kind };
 	mq_map_init(&named->map, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++)
-		if (t->event[i].kind == kind && t->event[i].external &&
-		    mq_map_add(&named->map, t->event[i].external) == named->list.n)
+		if (t->event[i].kind == kind && number_of(kind, &t->event[i]) &&
+		    mq_map_add(&named->map, number_of(kind, &t->event[i])) == named->list.n)
 			MQ_PUSH(arena, named->list.event, named->list.n, named->list.room, i);
 }
 
 const struct mq_event *mq_trace_of_name(const struct mq_trace_named *named, const struct mq_event *event)
 {
-	uint32_t at = event->external ? mq_map_find(&named->map, event->external) : MQ_NONE;
+	uint64_t number = number_of(named->kind, event);
+	uint32_t at = number ? mq_map_find(&named->map, number) : MQ_NONE;
 
 	return at == MQ_NONE ? NULL : &named->trace->event[named->list.event[at]];
 }
 
 /* ---- names of ranges ------------------------------------------------------------------------- */
-
-static bool starts(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
 
 uint32_t mq_trace_layer(const char *name)
 {
@@ -209,8 +194,8 @@ static bool is_step(const char *name)
 
 int mq_trace_range_kind(const char *name)
 {
-	if (!strcmp(name, "record_param_comms") || starts(name, "nccl:") || starts(name, "c10d::") ||
-	    (starts(name, "nccl") && isupper((unsigned char)name[4])))
+	if (!strcmp(name, "record_param_comms") || mq_trace_starts(name, "nccl:") || mq_trace_starts(name, "c10d::") ||
+	    (mq_trace_starts(name, "nccl") && isupper((unsigned char)name[4])))
 		return MQ_EVENT_NOTE;
 	if (is_step(name))
 		return MQ_EVENT_STEP;

@@ -6,6 +6,8 @@
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
+#include <string.h>
+
 #include "maquette/map.h"
 #include "maquette/arena.h"
 #include "maquette/model.h"
@@ -98,15 +100,10 @@ double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
 
 /* ---- events of a list ------------------------------------------------------------------------- */
 
-/* Launches by correlation. */
-struct mq_trace_launches {
-	const struct mq_trace *trace;
-	struct mq_map map;
-	uint32_t *event, n, room;
-};
-void mq_trace_launches(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_launches *launches);
-/* NULL = not told. */
-const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *launches, const struct mq_event *kernel);
+static inline bool mq_trace_starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
 /* Is the event's start inside another one? */
 static inline bool mq_trace_holds(const struct mq_event *range, const struct mq_event *event)
 {
@@ -121,9 +118,11 @@ uint32_t mq_trace_begun(const struct mq_trace *trace, const struct mq_trace_list
 struct mq_trace_list mq_trace_of_kind(const struct mq_trace *trace, enum mq_event_kind kind, struct mq_arena *arena);
 /* Is an event in one of the marked steps? It is where there are none. */
 bool mq_trace_in_step(const struct mq_trace *trace, const struct mq_trace_list *steps, const struct mq_event *event);
-/* Events of one kind by their external id: the first that has it. */
+/* Events of one kind by the number that others know them by, the first that has it: launches by their correlation, all
+ * else by the external id. */
 struct mq_trace_named {
 	const struct mq_trace *trace;
+	enum mq_event_kind kind;
 	struct mq_map map;
 	struct mq_trace_list list;
 };
