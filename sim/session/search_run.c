@@ -325,9 +325,8 @@ static uint64_t hash_context(const struct mq_session *s)
 	return hash;
 }
 
-/* The softwares that `runs_in` names: those whose files say "listed". */
-static enum mq_status listed_software(struct mq_arena *arena, struct mq_software_record **record, uint32_t *n,
-				      struct mq_err *err)
+enum mq_status mq_listed_software(struct mq_arena *arena, struct mq_software_record **record, uint32_t *n,
+				  struct mq_err *err)
 {
 	const char *dir, **names;
 	uint32_t count = 0;
@@ -356,7 +355,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	MQ_TRY(mq_find_dir("engines", parts.arena, &parts.dir, err));
 	for (uint32_t i = 0; i < o->engines.n; i++)
 		MQ_TRY(add_text(&parts, o->engines.item[i], err));
-	MQ_TRY(listed_software(&session->arena, &software, &n_software, err));
+	MQ_TRY(mq_listed_software(&session->arena, &software, &n_software, err));
 	if (o->proof)
 		MQ_TRY(check_proof(&parts, err));
 	struct mq_search search = {

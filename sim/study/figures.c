@@ -146,7 +146,7 @@ static enum mq_status heat_map(struct drawing *d)
 	struct mq_csv_writer w;
 
 	for (uint32_t a = 0; a < s->n_axes; a++)
-		if (s->axis[a].n > 1) {
+		if (s->axis[a].n > 1 && !s->axis[a].with) {
 			y = x;
 			x = a;
 		}
@@ -167,7 +167,7 @@ static enum mq_status heat_map(struct drawing *d)
 		bool here = !isnan(rate);
 
 		for (uint32_t a = 0; a < s->n_axes && here; a++)
-			here = a == x || a == y || s->axis[a].n < 2 ||
+			here = a == x || a == y || s->axis[a].n < 2 || s->axis[a].with ||
 			       !strcmp(mq_csv_word(&d->csv, r, s->axis[a].key),
 				       mq_csv_word(&d->csv, best, s->axis[a].key));
 		if (here)

@@ -111,6 +111,18 @@ struct reading {
 	bool allow_exec;
 };
 
+/* Every software that is listed. */
+static enum mq_status each_software(struct reading *r, struct mq_axis *axis)
+{
+	struct mq_software_record *record;
+
+	MQ_TRY(mq_listed_software(r->study->arena, &record, &axis->n, r->err));
+	axis->value = mq_arena_array(r->study->arena, axis->n + 1, const char *);
+	for (uint32_t i = 0; i < axis->n; i++)
+		axis->value[i] = record[i].software.file;
+	return MQ_OK;
+}
+
 static enum mq_status add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
 {
 	if (axis->n == MQ_MAX_AXIS)
@@ -149,7 +161,8 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 	const struct {
 		const char *key;
 		const char **text;
-	} texts[] = { { "breakeven.target", &s->breakeven_target },
+	} texts[] = { { "together", &s->together },
+		      { "breakeven.target", &s->breakeven_target },
 		      { "breakeven.plan_a", &s->breakeven_plan[0] },
 		      { "breakeven.plan_b", &s->breakeven_plan[1] } };
 	const struct {
@@ -252,6 +265,8 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 {
 	uint32_t room = 0;
 
+	if (!strcmp(axis->key, "software") && !strcmp(value, "each"))
+		return each_software(r, axis);
 	if (has_flag(axis->key, MQ_ARG_ONE_VALUE))
 		return add_value(axis, &room, r, mq_arena_strdup(r->study->arena, value));
 	for (const char *rest = value, *next; rest; rest = next) {
@@ -345,6 +360,44 @@ static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Axes whose values go in pairs. */
+static enum mq_status join_axes(struct mq_study *s, struct mq_err *err)
+{
+	char *group, *rest = s->together ? mq_arena_strdup(s->arena, s->together) : NULL;
+
+	while ((group = strsep(&rest, ";"))) {
+		uint32_t leader = 0, a;
+
+		for (char *save, *key = strtok_r(group, ", ", &save); key; key = strtok_r(NULL, ", ", &save)) {
+			for (a = 0; a < s->n_axes && strcmp(s->axis[a].key, key); a++)
+				;
+			if (a == s->n_axes)
+				return mq_bad(err, "%s: together = %s: the study has no key %s", s->path, s->together,
+					      key);
+			if (leader && s->axis[a].n != s->axis[leader - 1].n)
+				return mq_bad(err, "%s: together: %s has %u values, %s %u; give as many", s->path,
+					      s->axis[leader - 1].key, s->axis[leader - 1].n, key, s->axis[a].n);
+			if (a + 1 == leader || s->axis[a].with)
+				return mq_bad(err, "%s: together: %s is named twice", s->path, key);
+			s->axis[a].with = leader;
+			leader = leader ? leader : a + 1;
+		}
+	}
+	return MQ_OK;
+}
+
+void mq_study_values(const struct mq_study *s, uint32_t point, uint32_t *index)
+{
+	for (uint32_t a = s->n_axes; a-- > 0;)
+		if (!s->axis[a].with) {
+			index[a] = point % s->axis[a].n;
+			point /= s->axis[a].n;
+		}
+	for (uint32_t a = 0; a < s->n_axes; a++)
+		if (s->axis[a].with)
+			index[a] = index[s->axis[a].with - 1];
+}
+
 enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err)
 {
@@ -353,9 +406,10 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT, .job_steps = 10 };
 	MQ_TRY(mq_ini_read(path, arena, take, &r, err));
 	MQ_TRY(check_jobs(study, err));
+	MQ_TRY(join_axes(study, err));
 	double points = 1;
 	for (uint32_t i = 0; i < study->n_axes; i++)
-		points *= study->axis[i].n;
+		points *= study->axis[i].with ? 1 : study->axis[i].n;
 	if (points > MQ_MAX_POINTS)
 		return mq_bad(err, "%s: %.3g points; a study has at most %d", path, points, MQ_MAX_POINTS);
 	study->n_points = (uint32_t)points;
@@ -523,7 +577,7 @@ static enum mq_status set_platform(struct mq_platform_spec *spec, const char *ke
 
 	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key, mq_arena_printf(arena, "%.*s", (int)n, value), arena,
 			  err));
-	return colon ? mq_opt_parse(mq_platform_opts, spec, "platform", colon + 1, arena, err) : MQ_OK;
+	return colon ? mq_platform_spec_parse(colon + 1, spec, arena, err) : MQ_OK;
 }
 
 struct asking {
@@ -632,16 +686,15 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
-	uint32_t rest = index;
+	uint32_t *at = mq_arena_array(arena, study->n_axes, uint32_t);
 
 	*point = (struct mq_point){ .index = index };
 	mq_opt_defaults(mq_failures_opts, &point->failures);
 	mq_opt_defaults(mq_jitter_opts, &point->jitter);
 	point->value = mq_arena_array(arena, study->n_axes, const char *);
-	for (uint32_t i = study->n_axes; i-- > 0;) {
-		point->value[i] = study->axis[i].value[rest % study->axis[i].n];
-		rest /= study->axis[i].n;
-	}
+	mq_study_values(study, index, at);
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		point->value[i] = study->axis[i].value[at[i]];
 	MQ_TRY(ask(study, NULL, platform_dir, arena, point, err));
 	if (!study->n_jobs)
 		return MQ_OK;

@@ -8,7 +8,8 @@
  *	platform.nodes = 1, 2, 4        batch = 32..512*2       link.network.bw = 0.5..2+0.5
  *
  * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2. `engine` is
- * never an axis: its list is one search with several engines. The first key varies slowest. `plan = FILE` judges that
+ * never an axis: its list is one search with several engines. The first key varies slowest; `together = KEY, KEY` pairs
+ * the values of axes of equal length. `software = each` is a list of all that are listed. `plan = FILE` judges that
  * plan on every point and searches nothing. The study's own keys: scaling = strong|weak, epoch = SAMPLES or TOKENS tokens, failures.KEY
  * (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: schedule/failures.h; lists are axes), jitter.KEY (device,
  * kernel, stragglers, slowdown, draws: schedule/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP,
@@ -28,6 +29,7 @@ struct mq_axis {
 	const char *key;
 	uint32_t n;
 	const char **value;
+	uint32_t with; /* 1 + the axis that it varies together with; 0 = none */
 };
 
 struct mq_study {
@@ -37,9 +39,10 @@ struct mq_study {
 	struct mq_axis *axis; /* single values too: n = 1 */
 	uint32_t n_points;
 	/* the study's own keys */
-	double efficiency; /* scaling: report where it falls under this share; 0 = no scaling */
-	bool weak;         /* scaling = weak: batch grows with the devices */
-	double epoch;      /* samples, or tokens, of an epoch: rows say what it costs; 0 = not asked */
+	const char *together; /* keys that vary together, groups with ';' between; NULL = none */
+	double efficiency;    /* scaling: report where it falls under this share; 0 = no scaling */
+	bool weak;            /* scaling = weak: batch grows with the devices */
+	double epoch;         /* samples, or tokens, of an epoch: rows say what it costs; 0 = not asked */
 	bool epoch_tokens;
 	double epoch_days, epoch_usd;  /* the fewest devices that take no longer, and no more, are named; 0 = any */
 	bool fails;                    /* rows say what failures and checkpoints leave */
@@ -58,6 +61,9 @@ enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 /* `allow_exec`: the file is trusted, it may name programs to run. MQ_EINPUT: file, line, value and remedy. */
 enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* index[n_axes]: which value a point has on each axis. */
+void mq_study_values(const struct mq_study *study, uint32_t point, uint32_t *index);
 
 /* Fills `context`, so that rows of another program or other calibrations are not taken for this one's. */
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;

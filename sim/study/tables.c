@@ -175,7 +175,7 @@ static uint32_t moved(const struct tables *t, uint32_t point, uint32_t axis, uin
 	uint32_t stride = 1;
 
 	for (uint32_t a = t->study->n_axes; --a > axis;)
-		stride *= t->study->axis[a].n;
+		stride *= t->study->axis[a].with ? 1 : t->study->axis[a].n;
 	return point + stride * to - stride * at(t, point, axis);
 }
 
@@ -203,12 +203,22 @@ static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 			place(t, worst_point, NULL));
 }
 
+/* Does it vary together with others? Then nothing is its own loss. */
+static bool is_joined(const struct mq_study *study, uint32_t axis)
+{
+	bool joined = study->axis[axis].with;
+
+	for (uint32_t a = 0; a < study->n_axes; a++)
+		joined |= study->axis[a].with == axis + 1;
+	return joined;
+}
+
 static enum mq_status losses(struct tables *t)
 {
 	struct mq_csv_writer w = { 0 };
 
 	for (uint32_t a = 0; a < t->study->n_axes; a++) {
-		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key))
+		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key) || is_joined(t->study, a))
 			continue;
 		if (!w.file)
 			MQ_TRY(mq_table_create(&w, MQ_TABLE_losses, t->dir, &t->arena, t->err));
@@ -455,8 +465,7 @@ static enum mq_status all_answers(struct tables *t)
 		return mq_bad(t->err, "%s: %u rows, the study has %u points", t->csv.path, t->csv.n_rows, s->n_points);
 	t->index = mq_arena_array(&t->arena, (size_t)s->n_points * s->n_axes, uint32_t);
 	for (uint32_t p = 0; p < s->n_points; p++)
-		for (uint32_t a = s->n_axes, rest = p; a-- > 0; rest /= s->axis[a].n)
-			t->index[(size_t)p * s->n_axes + a] = rest % s->axis[a].n;
+		mq_study_values(s, p, &t->index[(size_t)p * s->n_axes]);
 	if (s->n_jobs)
 		return say_jobs(t);
 	t->rate = column(t, "samples_per_s");

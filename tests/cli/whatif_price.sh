@@ -35,4 +35,16 @@ study 'epoch = 3 tokns'
 try 2 'give its samples, or its tokens' whatif s.ini -o q
 study 'epoch = 1e6' 'epoch.days = -1'
 try 2 'epoch.days = -1: give a number above 0' whatif s.ini -o q
+# Keys that vary together: two points, not four; each software that is listed in one option.
+printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'platform.gpu = T4, A100-80GB' 'platform.nodes = 1, 2' 'batch = 16, 32' 'platform.nic_GBps = 5, 25' \
+	'together = platform.gpu, platform.nic_GBps; platform.nodes, batch' >s.ini
+"$M" whatif s.ini -o t >/dev/null 2>err || { cat err; bad=1; }
+cut -d, -f1-5 t/whatif.csv
+for w in "platform.gpu, seq:platform.gpu has 2 values, seq 1; give as many" "platform.gpu, bath:the study has no key bath" "batch, batch:batch is named twice"; do
+	sed -i "s/^together = .*/together = ${w%%:*}/" s.ini
+	try 2 "${w#*:}" whatif s.ini -o u
+done
+printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'batch = 16' 'platform = dgx_a100' 'software = each' >s.ini
+"$M" whatif s.ini -o v >/dev/null 2>err || { cat err; bad=1; }
+[ "$(tail -n +2 v/whatif.csv | cut -d, -f2 | sort)" = "$(grep -l "\"listed\": true" "$ROOT"/platforms/software/*.json | sed "s,.*/,,; s/.json//" | sort)" ] || { cut -d, -f2,3 v/whatif.csv; bad=1; }
 exit $bad

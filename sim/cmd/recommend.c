@@ -1,0 +1,328 @@
+/* recommend.c - `maquette recommend`: the fewest machines of each device type that train so many tokens in time, and what
+ * that costs.
+ *
+ * The question is a study (DIR/study.ini, which whatif reads too) with the axes platform.gpu and platform.nodes and an
+ * epoch of the tokens asked for; only the points that the answer needs are searched. A point that runs and is too slow
+ * says how many machines there must be at least, as none trains faster than in proportion to them; the next count below
+ * one that is fast enough is tried until one is not. Counts are 1 to 8, then four between each power of two and the next.
+ * Not asked: counts below one that cannot divide the batch. SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/quantity.h"
+#include "session/pages/tables.h"
+#include "study/study.h"
+
+enum { MOST_MACHINES = 4096, MOST_COUNTS = 64 };
+
+/* --simulation-time where none is said: many points, of which some divide no batch evenly, which takes long. */
+static const double MOST_SIMULATION_S = 10;
+
+struct recommend {
+	struct mq_arena arena;
+	struct mq_asked asked;
+	struct mq_search_options search;
+	const char *gpus, *target, *dir;
+	double budget_usd; /* +inf: none */
+	bool json;
+
+	double days, amount; /* time for the amount */
+	bool tokens, rate;   /* rate: the amount is that of a day */
+	struct mq_study study;
+	uint32_t count[MOST_COUNTS], n_counts;
+	FILE *rows; /* of all points that were searched */
+	struct mq_words words;
+	struct mq_csv tried;
+	const char *why; /* the last point was not fast enough */
+};
+
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct recommend, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	{ .type = MQ_ARG_GROUP, .name = "What is wanted:" },
+	ROW(TEXT, "gpu", gpus, "LIST",
+	    "device types to compare, divided by commas; more keys of `platform generate` after a colon: "
+	    "'H100:network=roce nics=4'"),
+	ROW(TEXT, "target", target, "TARGET",
+	    "'tokens/day=2e11' or 'days=30 tokens=15e12'; samples in place of tokens where a model has none"),
+	ROW(F64, "budget", budget_usd, "USD", "most that the tokens may cost, or those of a day", .unit = "$",
+	    .initial = INFINITY, .min = 1e-9, .max = 1e15),
+	{ .type = MQ_ARG_GROUP, .name = "Output:" },
+	ROW(TEXT, "output", dir, "DIR", "folder for recommend.csv, tried.csv, study.ini, report.html", .letter = 'o'),
+	ROW(FLAG, "json", json, NULL, "print the rows as JSON, and words to standard error"),
+	{ .type = MQ_ARG_END },
+};
+
+/* ---- the question ------------------------------------------------------------------------------------- */
+
+static enum mq_status read_target(struct recommend *r, struct mq_err *err)
+{
+	static const char *const keys[] = { "days", "tokens", "samples", "tokens/day", "samples/day" };
+	double value[5] = { 0 };
+	char *save = NULL;
+
+	for (char *word = strtok_r(mq_arena_strdup(&r->arena, r->target), " ,", &save); word;
+	     word = strtok_r(NULL, " ,", &save)) {
+		char *equals = strchr(word, '=');
+		int k = 0;
+
+		while (k < 5 &&
+		       (!equals || strncmp(word, keys[k], strlen(keys[k])) || word + strlen(keys[k]) != equals))
+			k++;
+		if (k == 5 || !mq_parse_f64(equals + 1, &value[k]) || !(value[k] > 0))
+			return mq_bad(err, "--target: '%s': write tokens/day=N, or days=N tokens=N", word);
+	}
+	r->tokens = value[1] > 0 || value[3] > 0;
+	r->rate = value[3] > 0 || value[4] > 0;
+	r->days = value[0] > 0 ? value[0] : 1;
+	r->amount = fmax(fmax(value[1], value[2]), fmax(value[3], value[4]));
+	if ((value[1] > 0) + (value[2] > 0) + (value[3] > 0) + (value[4] > 0) != 1 || r->rate == (value[0] > 0))
+		return mq_bad(err, "--target '%s': give tokens/day=N, or both of days=N tokens=N", r->target);
+	return MQ_OK;
+}
+
+static void list_counts(struct recommend *r, FILE *file)
+{
+	for (uint32_t n = 1, step = 1; n <= MOST_MACHINES; n += step) {
+		step = n >= 8 && !(n & (n - 1)) ? n / 4 : step;
+		fprintf(file, "%s%u", n > 1 ? ", " : "platform.nodes = ", n);
+		r->count[r->n_counts++] = n;
+	}
+	fputc('\n', file);
+}
+
+static enum mq_status write_study(struct recommend *r, struct mq_err *err)
+{
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *file = mq_words_open(&memory);
+	const char *path = mq_arena_printf(&r->arena, "%s/study.ini", r->dir);
+
+	struct mq_asked q = r->asked;
+
+	/* Points have --fix and --max from the command itself; what was left open stays so: a device type fills it in. */
+	q.change.n = q.fix.n = q.max.n = 0;
+	mq_args_print(mq_question_args, &q, MQ_ARG_OWN_DEFAULT, file);
+	for (uint32_t i = 0; i < r->asked.change.n; i++)
+		fprintf(file, "%s\n", r->asked.change.item[i]);
+	if (q.batch_given)
+		fprintf(file, "batch = %.9g\n", q.train.batch);
+	if (q.dtype_given)
+		fprintf(file, "dtype = %s\n", mq_dtype_name(q.train.dtype));
+	if (q.grad_given)
+		fprintf(file, "grad-dtype = %s\n", mq_dtype_name(q.train.grad_dtype));
+	mq_args_print(mq_search_args, &r->search, 0, file);
+	fprintf(file, "epoch = %.9g%s\nplatform.gpu = %s\n", r->amount, r->tokens ? " tokens" : "", r->gpus);
+	list_counts(r, file);
+	fclose(file);
+	MQ_TRY(mq_make_dir(mq_arena_printf(&r->arena, "%s/platforms", r->dir), err));
+	MQ_TRY(mq_text_write(path, memory.text, strlen(memory.text), err));
+	MQ_TRY(mq_study_load(path, false, &r->arena, &r->study, err));
+	if (r->study.n_points % r->n_counts)
+		return mq_bad(err, "%s: lists are for --gpu alone", path);
+	return MQ_OK;
+}
+
+/* ---- its points --------------------------------------------------------------------------------------- */
+
+/* Searches a point; *row: its row in r->tried, MQ_NONE where there is no such cluster. */
+static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, struct mq_err *err)
+{
+	const char *path = mq_arena_printf(&r->arena, "%s/tried.csv", r->dir), *text;
+	struct mq_point point;
+	enum mq_status status = mq_study_point(&r->study, index, mq_arena_printf(&r->arena, "%s/platforms", r->dir),
+					       &r->arena, &point, err);
+
+	*row = MQ_NONE;
+	if (status != MQ_OK && index % r->n_counts) { /* one machine there is: it is too many of them */
+		r->why = mq_arena_strdup(&r->arena, err->text);
+		return MQ_OK;
+	}
+	MQ_TRY(status);
+	point.asked.jobs = r->asked.jobs;
+	point.asked.fix = r->asked.fix;
+	point.asked.max = r->asked.max;
+	MQ_TRY(mq_study_run(&r->study, &point, NULL, &r->arena, &text, err));
+	fprintf(r->rows, "%.*s\n", (int)strcspn(text, "\n"), text);
+	fflush(r->rows);
+	MQ_TRY(mq_text_write(path, r->words.text, r->words.size, err));
+	MQ_TRY(mq_csv_load(path, &r->arena, &r->tried, err));
+	*row = r->tried.n_rows - 1;
+	return MQ_OK;
+}
+
+static double of(const struct recommend *r, uint32_t row, const char *column)
+{
+	return mq_csv_number(&r->tried, row, column);
+}
+
+/* The row of the fewest machines of a device type that are fast enough; MQ_NONE: no count is. */
+static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
+{
+	uint32_t fails = 0, does = r->n_counts + 1, at = 1; /* counts from 1 on; 0 fails */
+
+	*best = MQ_NONE;
+	while (does - fails > 1) {
+		uint32_t row;
+
+		MQ_TRY(ask(r, gpu * r->n_counts + at - 1, &row, err));
+		double days = row == MQ_NONE ? (double)NAN : of(r, row, "epoch_s") / 86400; /* NaN: no plan */
+		if (days <= r->days) {
+			*best = row;
+			does = at--;
+			continue;
+		}
+		fails = at;
+		double wanted = r->count[at - 1] * (isnan(days) ? 2 : days / r->days);
+		if (!isnan(days))
+			r->why = mq_arena_printf(&r->arena, "%u machines take %.4g days", r->count[at - 1], days);
+		else if (row != MQ_NONE)
+			r->why = mq_csv_word(&r->tried, row, "plan");
+		while (at < does - 1 && (at == fails || r->count[at - 1] < wanted))
+			at++;
+	}
+	return MQ_OK;
+}
+
+/* ---- the answer --------------------------------------------------------------------------------------- */
+
+static void say(struct recommend *r, const char *gpu, uint32_t row)
+{
+	if (row == MQ_NONE) {
+		printf("%s: no: %s\n", gpu, r->why);
+		return;
+	}
+	double days = of(r, row, "epoch_s") / 86400, usd = of(r, row, "usd_per_epoch"), devices = of(r, row, "devices"),
+	       step_s = of(r, row, "step_time_s");
+
+	double fast = of(r, row, "low_80_s") / step_s, slow = of(r, row, "high_80_s") / step_s;
+	const char *unit = !r->rate ? "days" : r->tokens ? "tokens a day" : "samples a day";
+
+	printf("%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
+	       mq_csv_word(&r->tried, row, "platform.nodes"), r->rate ? r->amount / days : days, unit);
+	if (fast > 0)
+		printf(", 80 %% within %.4g to %.4g", r->rate ? r->amount / (days * slow) : days * fast,
+		       r->rate ? r->amount / (days * fast) : days * slow);
+	if (isnan(usd))
+		fputs("; no price is known, device.TYPE.price_per_h by --change gives one", stdout);
+	else
+		printf("; $%.4g at $%.4g a device and hour%s", usd, usd / (24 * days * devices),
+		       usd > r->budget_usd ? ", over the budget" : "");
+	printf("; %s%s\n", mq_csv_word(&r->tried, row, "plan"),
+	       *mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "");
+}
+
+static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uint32_t *best, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+	uint32_t fewest_row = MQ_NONE, cheapest = MQ_NONE;
+
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(&r->arena, "%s/recommend.csv", r->dir),
+			     mq_study_header(&r->study, &r->arena), err));
+	for (uint32_t g = 0; g < gpu->n; g++) {
+		uint32_t b = best[g];
+		double usd = b == MQ_NONE ? (double)NAN : of(r, b, "usd_per_epoch");
+
+		for (uint32_t c = 0; b != MQ_NONE && c < r->tried.n_columns; c++)
+			mq_csv_put_text(&w, mq_csv_text(&r->tried, b, c));
+		if (b != MQ_NONE)
+			mq_csv_end(&w);
+		if (b == MQ_NONE || (isfinite(r->budget_usd) && !(usd <= r->budget_usd)))
+			continue;
+		double more = fewest_row == MQ_NONE ? -1 : of(r, b, "devices") - of(r, fewest_row, "devices");
+		if (more < 0 || (more == 0 && usd < of(r, fewest_row, "usd_per_epoch")))
+			fewest_row = b;
+		if (!isnan(usd) && (cheapest == MQ_NONE || usd < of(r, cheapest, "usd_per_epoch")))
+			cheapest = b;
+	}
+	MQ_TRY(mq_csv_close(&w, err));
+	if (fewest_row == MQ_NONE)
+		return mq_fail(err, MQ_ENOPLAN, "no device type keeps %s%s", r->target,
+			       isfinite(r->budget_usd) ? " within the budget" : "");
+	const char *name[2];
+	for (int i = 0; i < 2; i++)
+		name[i] = gpu->n > 1 ?
+				  mq_csv_word(&r->tried, i && cheapest != MQ_NONE ? cheapest : fewest_row, gpu->key) :
+				  gpu->value[0];
+	printf("fewest devices: %s%s%s\n", name[0],
+	       cheapest == MQ_NONE ? "" : "; least money: ", cheapest == MQ_NONE ? "" : name[1]);
+	return MQ_OK;
+}
+
+static enum mq_status recommend(struct recommend *r, struct mq_err *err)
+{
+	static const struct mq_shown_table shown[] = { { "recommend.csv", "What does", NULL },
+						       { "tried.csv", "All that was tried", NULL },
+						       { NULL, NULL, NULL } };
+	const struct mq_axis *gpu = NULL;
+
+	MQ_TRY(read_target(r, err));
+	MQ_TRY(mq_make_dir(r->dir, err));
+	MQ_TRY(write_study(r, err));
+	for (uint32_t a = 0; a < r->study.n_axes; a++)
+		if (!strcmp(r->study.axis[a].key, "platform.gpu"))
+			gpu = &r->study.axis[a];
+	uint32_t *best = mq_arena_array(&r->arena, gpu->n, uint32_t);
+
+	r->rows = mq_words_open(&r->words);
+	fprintf(r->rows, "%s\n", mq_study_header(&r->study, &r->arena));
+	int saved = mq_json_begin(r->json);
+	enum mq_status status = MQ_OK;
+	for (uint32_t g = 0; g < gpu->n && status == MQ_OK; g++) {
+		status = fewest(r, g, &best[g], err);
+		if (status == MQ_OK)
+			say(r, gpu->value[g], best[g]);
+	}
+	fclose(r->rows);
+	if (status == MQ_OK)
+		status = answer(r, gpu, best, err);
+	mq_json_done(saved);
+	if (saved >= 0)
+		mq_tables_json(r->dir, shown, stdout);
+	if (status == MQ_OK)
+		status = mq_tables_page(r->dir, r->target, shown, NULL, err);
+	return status;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct recommend r = { .arena = MQ_ARENA_INIT };
+	const struct mq_args args = {
+		.table = { { mq_question_args, &r.asked }, { mq_search_args, &r.search }, { rows, &r } },
+		.doc = "Names the fewest devices of each type that train so many tokens in time, and what that costs: a "
+		       "study of which only the points that the answer needs are searched (default: engine expert, 8 "
+		       "plans a point).",
+	};
+
+	mq_asked_init(&r.asked);
+	mq_args_defaults(mq_search_args, &r.search);
+	mq_args_defaults(rows, &r);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	if (!r.search.engines.n)
+		r.search.engines.item[r.search.engines.n++] = "expert";
+	r.search.evals = r.search.evals ? r.search.evals : 8;
+	r.asked.simulation_s = isinf(r.asked.simulation_s) ? MOST_SIMULATION_S : r.asked.simulation_s;
+	if (r.asked.platform)
+		return mq_bad(err,
+			      "-p: recommend compares the devices of --gpu; keys of their machines follow a colon, as "
+			      "H100:network=roce");
+	if (!r.gpus || !r.target || !r.dir)
+		return mq_bad(err,
+			      "%s is missing: maquette recommend -m MODEL --batch N --gpu 'H100, H200' --target "
+			      "tokens/day=2e11 -o DIR",
+			      !r.gpus   ? "--gpu" :
+			      !r.target ? "--target" :
+					  "-o");
+	enum mq_status status = recommend(&r, err);
+	free(r.words.text);
+	mq_arena_fini(&r.arena);
+	return status;
+}
+
+const struct mq_command mq_command_recommend = {
+	.name = "recommend",
+	.summary = "the fewest devices that keep a date or a rate, and their price",
+	.run = run,
+};

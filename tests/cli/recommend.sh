@@ -1,0 +1,51 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# The fewest machines of each device type that train so many tokens in time, and their price: as a study of all counts says.
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+ask=(-m "$tiny" --seq 64 --batch 64 -e data-parallel --evals 2)
+printf '%s\n' "model = $tiny" 'seq = 64' 'batch = 64' 'engine = data-parallel' 'evals = 2' 'epoch = 1e11 tokens' \
+	'platform.gpu = T4:gpus=1, X1:tflops=500 gpus=1 price_per_h=3' 'platform.nodes = 1, 2, 3, 4, 5, 6, 7, 8' >all.ini
+"$M" whatif all.ini -o all >/dev/null 2>&1 || bad=1
+cat >check.py <<'P'
+import csv, sys
+f = lambda r, k: float(r[k] or "nan")
+every = list(csv.DictReader(open("all/whatif.csv"))); said = {r["platform.gpu"]: r for r in csv.DictReader(open(sys.argv[1] + "/recommend.csv"))}
+days, most = float(sys.argv[2]), float(sys.argv[3])
+for gpu in {r["platform.gpu"] for r in every}:
+    does = [r for r in every if r["platform.gpu"] == gpu and f(r, "epoch_s") <= 86400 * days]
+    least = min(does, key=lambda r: int(r["platform.nodes"]), default=None)
+    assert (gpu in said) == bool(least), (gpu, least, said)
+    if least:
+        for k in ("platform.nodes", "devices", "plan", "step_time_s", "usd_per_epoch", "assumed"): assert said[gpu][k] == least[k], (gpu, k, said[gpu], least)
+tried = list(csv.DictReader(open(sys.argv[1] + "/tried.csv")))
+print(len(said), "of 2 types do,", len(tried), "points tried:", " ".join(r["platform.nodes"] for r in tried))
+P
+python3 - <<'P' >days || bad=1
+import csv
+t4 = sorted(float(r["epoch_s"]) / 86400 for r in csv.DictReader(open("all/whatif.csv")) if r["platform.gpu"].startswith("T4"))
+print(t4[2] * 1.01, t4[0] * 1.0001) # what three machines do of them, and the most
+P
+read -r three most <days
+gpus='T4:gpus=1, X1:tflops=500 gpus=1 price_per_h=3'
+for d in $three $most; do
+	"$M" recommend "${ask[@]}" --gpu "$gpus" --target "days=$d tokens=1e11" -o r >said.txt 2>&1 || { cat said.txt; bad=1; }
+	python3 check.py r $d inf || bad=1
+	grep -q '^fewest devices: .*; least money: ' said.txt && grep -q '^X1:.*; much is assumed of it$' said.txt || { cat said.txt; bad=1; }
+	rm -r r
+done
+# The same as a rate; a budget that nothing keeps; JSON has the rows.
+rate=$(python3 -c "print(1e11 / $three)")
+"$M" recommend "${ask[@]}" --gpu "$gpus" --target "tokens/day=$rate" --json -o j >j.json 2>words || bad=1
+python3 -c 'import json; d = json.load(open("j.json")); assert len(d["recommend"]) == 2 and d["recommend"][0]["trust"] is not None, d' || bad=1
+grep -q 'tokens a day, 80 % within' words || { cat words; bad=1; }
+try 1 'no device type keeps .* within the budget' recommend "${ask[@]}" --gpu T4 --target "days=$three tokens=1e11" --budget .0001 -o b
+try 1 '^T4: no: .*at most 512; give leaf= or pod=' recommend "${ask[@]}" --gpu T4 --target "days=.0001 tokens=1e15" --simulation-time 1 -o n
+# what cannot be asked
+try 2 'give tokens/day=N, or both of days=N tokens=N' recommend "${ask[@]}" --gpu T4 --target tokens=1e9 -o q
+try 2 "'tokns=3': write tokens/day=N" recommend "${ask[@]}" --gpu T4 --target tokns=3 -o q
+try 2 'gpu=T5: no such device type' recommend "${ask[@]}" --gpu T5 --target tokens/day=1e9 -o q
+try 2 'compares the devices of --gpu' recommend "${ask[@]}" -p dgx1_v100 --gpu T4 --target tokens/day=1e9 -o q
+try 2 '^maquette recommend: --gpu is missing' recommend "${ask[@]}" --target tokens/day=1e9 -o q
+# --fix and --change are kept
+"$M" recommend -m "$tiny" --seq 64 --batch 64 --gpu T4:gpus=2 --target "tokens/day=1e6" --fix tp=2 --fix dp=1 --change device.T4.price_per_h=1 -o f >said.txt 2>&1 || { cat said.txt; bad=1; }
+grep -q 'at \$1 a device and hour; dp 1 tp 2' said.txt || { cat said.txt; bad=1; }
+finish
