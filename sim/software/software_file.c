@@ -327,17 +327,14 @@ static enum mq_status read_file(struct reader *r, const char *name)
 }
 
 /* A value that an option sets has no file as its source. */
-static void note_options(struct mq_software_record *record, const char *options)
+static void note_options(struct mq_software_record *record, const char *options, struct mq_arena *arena)
 {
-	for (; *options; options += strcspn(options, ",;"), options += *options != '\0') {
-		options += strspn(options, " ");
-		for (uint32_t i = 0; mq_software_fields()[i].opt.type != MQ_OPT_END; i++) {
-			const char *name = mq_software_fields()[i].opt.name;
-
-			if (strlen(name) == strcspn(options, "=") && !strncmp(name, options, strlen(name)))
-				record->note[i] =
-					(struct mq_software_note){ .source = "an option", .low = NAN, .high = NAN };
-		}
+	for (char *item; (item = mq_text_next(&options, ",;", arena));) {
+		item[strcspn(item, "=")] = '\0';
+		uint32_t field = mq_software_field_find(item);
+		if (field != UINT32_MAX)
+			record->note[field] =
+				(struct mq_software_note){ .source = "an option", .low = NAN, .high = NAN };
 	}
 }
 
@@ -356,6 +353,6 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	record->software = *mq_software_plain();
 	MQ_TRY(read_file(&r, name));
 	record->software.name = record->software.file = name;
-	note_options(record, text);
+	note_options(record, text, arena);
 	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text, arena, err);
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "hardware/platform/fabric.h"
 #include "hardware/platform/node.h"
 
@@ -18,7 +19,7 @@ static void put_head(struct mq_gen *gen)
 	for (char *comma = strchr(mix, ','); comma; comma = strchr(comma, ','))
 		*comma = '+';
 	shown.gpu = mix;
-	const char *options = mq_opt_print(mq_platform_opts, &shown, gen->arena);
+	const char *options = mq_opt_print(mq_platform_opts, &shown, gen->arena), *option;
 
 	fprintf(f,
 		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -26,12 +27,8 @@ static void put_head(struct mq_gen *gen)
 		"devices and links\n  really are stands in their calibration. Made by:\n"
 		"  maquette platform generate",
 		(unsigned long)gen->n_devices, gen->n_nodes, gen->n_nodes > 1 ? "s" : "");
-	for (const char *o = options; *o;) {
-		size_t n = strcspn(o, ",");
-
-		fprintf(f, " %.*s", (int)n, o);
-		o += n + (o[n] == ',');
-	}
+	while ((option = mq_text_next(&options, ",", gen->arena)))
+		fprintf(f, " %s", option);
 	fprintf(f, "\n-->\n<platform version=\"4.1\">\n");
 }
 

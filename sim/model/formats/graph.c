@@ -67,8 +67,7 @@ json_t *mq_graph_head(const char *path)
 	return head;
 }
 
-/* Takes "key=value" off the front of "key=value,..."; false at the end. A bare key is true. */
-static bool next_option(const char **text, struct mq_arena *arena, const char **key, const char **value)
+bool mq_graph_option(const char **text, struct mq_arena *arena, const char **key, const char **value)
 {
 	size_t n = strcspn(*text, ","), k = strcspn(*text, "=,");
 
@@ -85,7 +84,7 @@ static const char *lacks(const json_t *head, const char *options, struct mq_aren
 {
 	const char *key, *value;
 
-	while (options && next_option(&options, arena, &key, &value)) {
+	while (options && mq_graph_option(&options, arena, &key, &value)) {
 		const json_t *own = json_object_get(json_object_get(head, "parameters"), key);
 		char *end = NULL;
 

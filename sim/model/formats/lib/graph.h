@@ -31,6 +31,8 @@ enum mq_status mq_graph_find(const char *spec, uint32_t seq, struct mq_arena *ar
 const char **mq_graph_files(const char *name, struct mq_arena *arena);
 /* The first line of a file; NULL: it is no graph. The caller gives the reference back. */
 json_t *mq_graph_head(const char *path);
+/* Takes "key=value" off the front of "key=value,..."; false at the end. A bare key is true. */
+bool mq_graph_option(const char **text, struct mq_arena *arena, const char **key, const char **value);
 /* Its "parameters" as "key=value,...". */
 const char *mq_graph_parameters(const json_t *head, struct mq_arena *arena);
 

@@ -148,22 +148,19 @@ static json_t *op_object(struct family *f, uint32_t id)
 	return o;
 }
 
-static json_t *head_object(struct family *f, const struct mq_model_request *request)
+static json_t *head_object(struct family *f, const struct mq_model_request *request, struct mq_arena *arena)
 {
 	const struct mq_model *m = f->m[0];
-	const char *option = strchr(request->spec, ':');
+	const char *options = strchr(request->spec, ':'), *key, *value;
 	json_t *o = json_pack("{s:s,s:s,s:s}", "format", "maquette-graph", "summary", m->name, "unit", m->unit);
 	json_t *parameters = json_object();
 	double tokens[LENGTHS];
 
-	for (option = option ? option + 1 : ""; *option; option += strcspn(option, ","), option += *option == ',') {
-		size_t n = strcspn(option, ","), k = strcspn(option, "=,");
-		char value[256] = "true", *end;
-
-		if (k < n)
-			snprintf(value, sizeof(value), "%.*s", (int)(n - k - 1), option + k + 1);
+	for (options = options ? options + 1 : ""; mq_graph_option(&options, arena, &key, &value);) {
+		char *end;
 		double x = strtod(value, &end);
-		json_object_setn_new(parameters, option, k, *end ? json_string(value) : number(x));
+
+		json_object_set_new(parameters, key, *end ? json_string(value) : number(x));
 	}
 	json_object_set_new(o, "parameters", parameters);
 	for (const struct mq_graph_field *g = mq_graph_sizes; g->name; g++)
@@ -227,7 +224,7 @@ static void append(json_t *lines, json_t *op, const char *mode)
 static json_t *lines_of(struct family *train, struct family *infer, const struct mq_model_request *request,
 			struct mq_arena *arena)
 {
-	json_t *lines = json_array(), *head = head_object(train, request), *left = json_object(), *op;
+	json_t *lines = json_array(), *head = head_object(train, request, arena), *left = json_object(), *op;
 	const char *name;
 
 	train->seen = mq_index_new(arena);
