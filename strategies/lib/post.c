@@ -161,12 +161,7 @@ static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
 	}
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return MQ_ORDER(x, y);
-}
+MQ_COMPARE(by_value, double, MQ_ORDER(*a, *b))
 
 /* The maximum-likelihood f of the elite, mixed with the uniform distribution. */
 static void fit_elite(struct mq_post *p)

@@ -121,10 +121,7 @@ static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
 		b->cluster->nics_per_node = g->nics;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return mq_platform_name_order(((const struct mq_link *)a)->name, ((const struct mq_link *)b)->name);
-}
+MQ_COMPARE(by_name, struct mq_link, mq_platform_name_order(a->name, b->name))
 
 static uint32_t find_link(const struct mq_cluster *c, const char *name)
 {

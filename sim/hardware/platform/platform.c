@@ -114,10 +114,7 @@ static int by_rank(const void *a, const void *b)
 	return mq_platform_name_order(x->name, y->name);
 }
 
-static int by_link_name(const void *a, const void *b)
-{
-	return mq_platform_name_order(sg_link_get_name(*(sg_link_t const *)a), sg_link_get_name(*(sg_link_t const *)b));
-}
+MQ_COMPARE(by_link_name, sg_link_t, mq_platform_name_order(sg_link_get_name(*a), sg_link_get_name(*b)))
 
 /* A number property: `absent` where it is not given. */
 static enum mq_status number(sg_host_t host, const char *name, double absent, double *value, struct mq_err *err)
@@ -207,13 +204,7 @@ struct member {
 	uint32_t rank;
 };
 
-static int by_node(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
-	int order = strcmp(x->node, y->node);
-
-	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
-}
+MQ_COMPARE(by_node, struct member, strcmp(a->node, b->node) ?: MQ_ORDER(a->rank, b->rank))
 
 /* Machines are numbered by their first device; a host without mq_node is a machine of its own. */
 static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)

@@ -203,10 +203,7 @@ static void add_ops(struct reader *r)
 	}
 }
 
-static int by_id(const void *a, const void *b)
-{
-	return strcmp(((const struct node *)a)->id, ((const struct node *)b)->id);
-}
+MQ_COMPARE(by_id, struct node, strcmp(a->id, b->id))
 
 static enum mq_status read_edge(struct reader *r, char *text, uint32_t line, struct mq_err *err)
 {
