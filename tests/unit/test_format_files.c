@@ -461,6 +461,26 @@ static void test_onnx_upsampling(void **state)
 	assert_true(m->op[0].param == 6 * 2 * 2 * 3 + 4 && m->op[0].output == 4 * 8 * 5);
 	assert_true(m->op[1].output == 160 && m->op[2].output == 160);
 	assert_true(m->op[3].output == 320 && m->op[4].output == 320); /* tiled; all 4 channels */
+
+	/* The same file for three images at once is the same for one. */
+	static const char one[] = "\x0a\x02\x08\x01\x0a\x02\x08\x06";
+	char path[] = "/tmp/maquette-test-XXXXXX.onnx", data[1024];
+	FILE *in = fopen(CORPUS "onnx/upsample.onnx", "rb");
+	size_t size = fread(data, 1, sizeof(data), in);
+	char *images = memmem(data, size, one, sizeof(one) - 1);
+	FILE *out = fdopen(mkstemps(path, 5), "wb");
+
+	fclose(in);
+	assert_non_null(images);
+	images[3] = 3;
+	fwrite(data, 1, size, out);
+	fclose(out);
+	const struct mq_model *three = load(path);
+	unlink(path);
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		assert_true(fabs(three->op[i].flop - m->op[i].flop) < 1e-9 * (m->op[i].flop + 1));
+		assert_true(fabs(three->op[i].output - m->op[i].output) < 1e-9 * (m->op[i].output + 1));
+	}
 }
 
 /* A graph for any sequence length, and what a broken one is told. */

@@ -266,6 +266,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 	case CONV_TRANSPOSE:
 		w = window_of(node);
 		mq_amounts_conv_transposed(op, &w);
+		scale(op, images);
 		break;
 	case POOL_MAX:
 	case POOL:
