@@ -4,13 +4,17 @@
  * a step but the optimizer's and the ends of a pipeline, where a device waits for longer. A rank that is folded away
  * has the tasks of its representative and so its clock.
  *
+ * Boards of one type are not alike, and those that train together wait for the slowest. Its distance from the mean
+ * grows with their number as the largest of so many normal deviates does (Blom 1958).
+ *
  * Not modelled: collectives that the passes wait for, neither the rest that they are nor what they draw.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "costing/clocks.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { MANY_GPUS = 8 }; /* of a run, for mq_link_calib.fleet */
+#define FLEET 8 /* devices that mq_link_calib.fleet speaks of */
 
 struct clocks {
 	const struct mq_low *low;
@@ -71,14 +75,24 @@ static void add_template(struct clocks *c, const struct mq_template *t, double t
 	}
 }
 
+/* The largest of n standard normal deviates, expected: the quantile by Abramowitz and Stegun 26.2.23. */
+static double largest_of(double n)
+{
+	double t = sqrt(-2 * log(.625 / (n + .25)));
+
+	return n < 2 ? 0 :
+		       t - (2.515517 + t * (.802853 + t * .010328)) /
+				       (1 + t * (1.432788 + t * (.189269 + t * .001308)));
+}
+
 double mq_clocks_of(const struct mq_question *q, uint32_t device, uint32_t n_devices, const struct mq_draw *draw)
 {
 	const struct mq_device *at = &q->cluster->device[device];
 	const struct mq_device_calib *d = &q->calib->device[at->calib];
 	const struct mq_link_calib *nvlink = mq_calib_link_for(q->calib, "nvlink", d->compute_capability);
-	bool many = n_devices >= MANY_GPUS && d->kind == MQ_GPU && d->nvlink_Bps > 0 && nvlink;
+	double lost = d->kind == MQ_GPU && d->nvlink_Bps > 0 && nvlink ? 1 - nvlink->fleet : 0;
 
-	return mq_power_clock(d, at->power_W, draw) * (many ? nvlink->fleet : 1);
+	return mq_power_clock(d, at->power_W, draw) * (1 - fmin(lost * largest_of(n_devices) / largest_of(FLEET), .5));
 }
 
 void mq_clocks_apply(struct mq_low *low)

@@ -140,7 +140,7 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(nvls_share, "1", 1, .01, 2, "what NVLS gets of the bandwidth that NCCL expects of it"),
 	LINK(sharp_share, "1", .8, .01, 1, "what a port gets of its nominal bandwidth where switches reduce"),
 	LINK(fleet, "1", 1, .3, 1,
-	     "speed of arithmetic where 8 GPUs or more of such machines train / of one, its board limit kept"),
+	     "speed of arithmetic of the slowest of 8 GPUs that train together / of one, its board limit kept"),
 	LINK(reported_s, "s", 0, 0, 1, "latency that the network's plug-in tells NCCL, which chooses by it"),
 	LINK(simple_only, "1", 0, 0, 1, "1 = the network's plug-in allows no protocol but Simple"),
 	LINK(route_s, "s", 3e-6, 0, 1, "latency of a route that the step latencies already contain"),

@@ -123,8 +123,8 @@ struct mq_link_calib {
 	double step_B;      /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;  /* of the bandwidth that NCCL expects of NVLS */
 	double sharp_share; /* of a port's nominal bandwidth, where switches reduce (CollNet) */
-	double fleet;       /* NVLink: speed of arithmetic where 8 GPUs or more of such machines train / of one at
-			     * the clock that its board limit allows */
+	double fleet;       /* NVLink: speed of arithmetic of the slowest of 8 GPUs that train together / of one at
+			     * the clock that its board limit allows; of others see costing/clocks.c */
 	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
 	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over
