@@ -214,6 +214,12 @@ static void say(struct recommend *r, const char *gpu, uint32_t row)
 	       *mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "");
 }
 
+/* With one device type the rows do not say it. */
+static const char *name_of(const struct recommend *r, const struct mq_axis *gpu, uint32_t row)
+{
+	return gpu->n > 1 ? mq_csv_word(&r->tried, row, gpu->key) : gpu->value[0];
+}
+
 static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uint32_t *best, struct mq_err *err)
 {
 	struct mq_csv_writer w;
@@ -241,13 +247,10 @@ static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uin
 	if (fewest_row == MQ_NONE)
 		return mq_fail(err, MQ_ENOPLAN, "no device type keeps %s%s", r->target,
 			       isfinite(r->budget_usd) ? " within the budget" : "");
-	const char *name[2];
-	for (int i = 0; i < 2; i++)
-		name[i] = gpu->n > 1 ?
-				  mq_csv_word(&r->tried, i && cheapest != MQ_NONE ? cheapest : fewest_row, gpu->key) :
-				  gpu->value[0];
-	printf("fewest devices: %s%s%s\n", name[0],
-	       cheapest == MQ_NONE ? "" : "; least money: ", cheapest == MQ_NONE ? "" : name[1]);
+	printf("fewest devices: %s", name_of(r, gpu, fewest_row));
+	if (cheapest != MQ_NONE)
+		printf("; least money: %s", name_of(r, gpu, cheapest));
+	putchar('\n');
 	return MQ_OK;
 }
 

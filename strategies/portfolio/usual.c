@@ -50,22 +50,6 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 
 enum { DEFAULT, ZERO1, ZERO3, TENSOR, N_FAMILIES };
 
-/* The largest degree that a machine and the model have room for; 1: none. */
-static uint32_t tensor_degree(const struct shape_space *space, uint8_t sync, struct mq_arena *arena)
-{
-	uint32_t tp = space->set[0].per_node;
-	struct mq_plan plan;
-
-	for (; tp > 1; tp /= 2) {
-		struct shape_point p = point_of(space, 0, tp, 1, sync, space->software->recompute);
-
-		for (uint32_t r = p.recompute; r < MQ_N_RECOMPUTES; p.recompute = (uint8_t)++r)
-			if (make(space, &p, arena, &plan))
-				return tp;
-	}
-	return 1;
-}
-
 /* The plan of a family: false where the software, the model or the user's constraints leave none, or it is that of an
  * earlier family. */
 static bool family(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
@@ -78,21 +62,22 @@ static bool family(const struct shape_space *space, uint32_t which, struct mq_ar
 	const uint8_t sync = which == DEFAULT ? own :
 			     which == TENSOR  ? (uint8_t)fmax(own, MQ_SYNC_ZERO1) :
 						wanted[which];
-	uint32_t tp = which == TENSOR ? tensor_degree(space, sync, arena) : 1;
 	bool any = false;
 
-	if (which == TENSOR ? tp == 1 : which != DEFAULT && (sync <= own || space->problem->q->train->infer))
+	if ((which == ZERO1 || which == ZERO3) && (sync <= own || space->problem->q->train->infer))
 		return false;
-	for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
-		struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r);
+	/* the largest degree that a machine and the model have room for */
+	for (uint32_t tp = which == TENSOR ? space->set[0].per_node : 1; !any && tp > (which == TENSOR); tp /= 2)
+		for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
+			struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r);
 
-		for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
-			any = true;
-			plan->usual = name[which];
-			if (mq_fits(space->problem, plan))
-				return true;
+			for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
+				any = true;
+				plan->usual = name[which];
+				if (mq_fits(space->problem, plan))
+					return true;
+			}
 		}
-	}
 	return any;
 }
 

@@ -84,4 +84,9 @@ printf 'a: {b: 1}\nc: [1, 2]\n' >other.yaml; read_it other.yaml --batch 32
 printf 'a: [1\n' >broken.yaml; read_it broken.yaml --batch 32
 echo '{"name": "x", "version": 1}' >package.json; read_it package.json --batch 32
 printf 'P="--tensor-model-parallel-size 2"\n[ -e /x ] && P="--tensor-model-parallel-size 4"\ntorchrun pretrain_gpt.py --micro-batch-size 1 $P\n' >doubt.sh
+# What a model's file says and the settings do not is named in their head.
+"$M" search -m openai/gpt-oss-20b --seq 1024 --batch 64 -p 64xH100 --software megatron-core -e expert --evals 1 -j 1 -o oss >/dev/null 2>&1 || bad=1
+"$M" export oss/plan-1.json --to megatron 2>/dev/null | grep -xE "# (YaRN's factor and lengths are those of GPT-OSS|scale and bias of the router's scores are not set).*" || bad=1
+"$M" search -m deepseek-ai/DeepSeek-V3 --seq 1024 --batch 512 -p 512xH200 --software megatron-core -e expert --evals 1 -j 1 -o v3 >/dev/null 2>&1 || bad=1
+"$M" export v3/plan-1.json --to megatron 2>/dev/null | grep '^# not in these settings, of the model: ' || bad=1
 read_it doubt.sh --batch 32
