@@ -53,29 +53,38 @@ static void test_channels(void **state)
 	mq_arena_fini(&s.arena);
 }
 
-/* Every ring of the mesh visits all ranks, over NVLinks, and no link is used more than it is wide.
- */
+/* Every ring of a mesh visits all ranks, over NVLinks, and no link is used more than it is wide: three cycles over the
+ * links of a DGX-1, and over half links of four GPUs, all three cycles of these. */
 static void test_mesh_rings(void **state)
 {
-	struct setup s;
-	double used[8][8] = { { 0 } };
+	struct mq_fabric_spec quad = h100;
 
-	set_up(&s, v100, 70, 1, 0);
-	for (uint32_t r = 0; r < s.topo.n_rings; r++) {
-		uint32_t seen = 0;
+	quad.inside = MQ_INSIDE_QUAD;
+	quad.per_node = 4;
+	quad.nvls = false;
+	for (int k = 0; k < 2; k++) {
+		struct setup s;
+		double used[8][8] = { { 0 } };
 
-		for (uint32_t i = 0; i < 8; i++) {
-			uint32_t a = s.topo.ring[r][i], b = s.topo.ring[r][(i + 1) % 8];
+		set_up(&s, k ? quad : v100, k ? 90 : 70, 1, 0);
+		assert_int_equal(s.topo.n_rings, 6);
+		near(s.topo.ring_graph.intra_Bps, (k ? 60 : 20) * GB, 1e-12);
+		for (uint32_t r = 0; r < s.topo.n_rings; r++) {
+			uint32_t seen = 0;
 
-			seen |= 1U << a;
-			used[a][b] += 20 * GB;
+			for (uint32_t i = 0; i < s.n; i++) {
+				uint32_t a = s.topo.ring[r][i], b = s.topo.ring[r][(i + 1) % s.n];
+
+				seen |= 1U << a;
+				used[a][b] += s.topo.ring_graph.intra_Bps;
+			}
+			assert_int_equal(seen, (1U << s.n) - 1);
 		}
-		assert_int_equal(seen, 0xff);
+		for (uint32_t a = 0; a < s.n; a++)
+			for (uint32_t b = 0; b < s.n; b++)
+				assert_true(used[a][b] <= s.topo.width_Bps[a][b] * (1 + 1e-12));
+		mq_arena_fini(&s.arena);
 	}
-	for (uint32_t a = 0; a < 8; a++)
-		for (uint32_t b = 0; b < 8; b++)
-			assert_true(used[a][b] <= s.topo.width_Bps[a][b] * (1 + 1e-12));
-	mq_arena_fini(&s.arena);
 }
 
 /* Between machines each port of a mesh takes one ring, whose ends lie by it; two ports of four GPUs, one ring each. */
