@@ -100,6 +100,9 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err) MQ_MUST_C
 /* Folded: the flows of a communication, whose latency is over, until the last has ended. Sets costing.uneven
  * where the replicas of the communication do not end together. */
 void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness);
+/* Have rates been found so often that the run has taken longer than it may? It is refused then. Counted, not clocked:
+ * the same on every machine. */
+bool mq_sim_folded_dear(const struct sim *sim);
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

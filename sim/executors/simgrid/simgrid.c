@@ -369,6 +369,14 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			return MQ_OK;
 		}
 		MQ_TRY(run_once(sim, verdict, err));
+		if (mq_sim_folded_dear(sim)) {
+			*verdict = MQ_VERDICT_REFUSED;
+			mq_bad(err,
+			       "its simulation takes more than the %.3g s of --simulation-time: many flows share "
+			       "links, and end one after another; raise it",
+			       sim->request->simulation_s);
+			return MQ_OK;
+		}
 		if (sure || *verdict != MQ_VERDICT_OK || sim->costing.uneven ||
 		    !mq_sharing_contended(sharing, sim->walk.start_s, sim->walk.finish_s))
 			return MQ_OK;
