@@ -117,6 +117,8 @@ class Maquette(unittest.TestCase):
     def test_other_commands(self):
         study = mq.whatif({"model": CONFIG, "gpus": ["8xH100", "8xH200"], "batch": 32, "evals": 1, "seq": 512})
         self.assertEqual(len(study.rows("whatif")), 2)
+        need = mq.recommend(model=CONFIG, gpu="H100, H200", target="tokens/day=1e9", batch=32, seq=512, evals=1)
+        self.assertEqual([row["platform.gpu"] for row in need.rows()], ["H100", "H200"])
         self.assertIn("covered", {row["known"] for row in mq.support(model=CONFIG, gpus="8xH100", batch=8)})
         self.assertEqual([row["name"] for row in mq.list_("engines")],
                          [row["name"] for row in json.loads(built("list", "engines", "--json").stdout)])

@@ -288,7 +288,7 @@ static void say_prices(struct tables *t)
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
 }
 
-/* At which price of its devices each point costs as much per sample as the cheapest. */
+/* At which price of its devices each point costs as much per sample as the cheapest, which is on other devices. */
 static void say_price_ties(struct tables *t)
 {
 	uint32_t cheapest = MQ_NONE, said = 0;
@@ -299,9 +299,11 @@ static void say_price_ties(struct tables *t)
 			cheapest = p;
 	for (uint32_t p = 0; p < t->study->n_points && said < MOST_TIES; p++) {
 		double price = 3600 * t->usd[p] / (t->step_s[p] * devices[p]),
+		       least = 3600 * t->usd[cheapest] / (t->step_s[cheapest] * devices[cheapest]),
 		       share = cost_of(t, cheapest) / cost_of(t, p);
+		bool same = devices[p] == devices[cheapest] && fabs(price / least - 1) < 1e-6;
 
-		if (p == cheapest || isnan(share))
+		if (p == cheapest || isnan(share) || same)
 			continue;
 		said++;
 		fprintf(t->words,

@@ -262,9 +262,9 @@ class Search(Result):
 
 
 # What a command's JSON is.
-RESULTS = {"search": Search, "simulate": Simulation, "whatif": Study, "score": Tables, "fit": Tables, "validate": Tables,
-           "support": Rows, "list": Rows, "diff": Rows}
-NEED_FOLDER = {"search", "whatif"}
+RESULTS = {"search": Search, "simulate": Simulation, "whatif": Study, "recommend": Tables, "score": Tables, "fit": Tables,
+           "validate": Tables, "support": Rows, "list": Rows, "diff": Rows}
+NEED_FOLDER = {"search", "whatif", "recommend"}
 
 
 def _model_file(model: Any, folder: _Folder) -> str:
