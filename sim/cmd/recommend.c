@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/csv.h"
 #include "base/quantity.h"
@@ -99,7 +100,6 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 	MQ_FREED struct mq_words memory = { NULL, 0 };
 	FILE *file = mq_words_open(&memory);
 	const char *path = mq_arena_printf(&r->arena, "%s/study.ini", r->dir);
-
 	struct mq_asked q = r->asked;
 
 	/* Points have --fix and --max from the command itself; what was left open stays so: a device type fills it in. */
@@ -195,9 +195,8 @@ static void say(struct recommend *r, const char *gpu, uint32_t row)
 		return;
 	}
 	double days = of(r, row, "epoch_s") / 86400, usd = of(r, row, "usd_per_epoch"), devices = of(r, row, "devices"),
-	       step_s = of(r, row, "step_time_s");
-
-	double fast = of(r, row, "low_80_s") / step_s, slow = of(r, row, "high_80_s") / step_s;
+	       step_s = of(r, row, "step_time_s"), fast = of(r, row, "low_80_s") / step_s,
+	       slow = of(r, row, "high_80_s") / step_s;
 	const char *unit = !r->rate ? "days" : r->tokens ? "tokens a day" : "samples a day";
 
 	printf("%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
@@ -261,8 +260,13 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 						       { NULL, NULL, NULL } };
 	const struct mq_axis *gpu = NULL;
 
+	static const char *const others[] = { "run.ini", "whatif.csv" };
+
 	MQ_TRY(read_target(r, err));
 	MQ_TRY(mq_make_dir(r->dir, err));
+	for (int i = 0; i < 2; i++)
+		if (!access(mq_arena_printf(&r->arena, "%s/%s", r->dir, others[i]), F_OK))
+			return mq_bad(err, "%s/%s: results of another command; choose another -o", r->dir, others[i]);
 	MQ_TRY(write_study(r, err));
 	for (uint32_t a = 0; a < r->study.n_axes; a++)
 		if (!strcmp(r->study.axis[a].key, "platform.gpu"))

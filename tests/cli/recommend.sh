@@ -40,6 +40,7 @@ grep -q 'tokens a day, 80 % within' words || { cat words; bad=1; }
 try 1 'no device type keeps .* within the budget' recommend "${ask[@]}" --gpu T4 --target "days=$three tokens=1e11" --budget .0001 -o b
 try 1 '^T4: no: .*at most 512; give leaf= or pod=' recommend "${ask[@]}" --gpu T4 --target "days=.0001 tokens=1e15" --simulation-time 1 -o n
 # what cannot be asked
+try 2 'all/whatif.csv: results of another command; choose another -o' recommend "${ask[@]}" --gpu T4 --target tokens/day=1e9 -o all
 try 2 'give tokens/day=N, or both of days=N tokens=N' recommend "${ask[@]}" --gpu T4 --target tokens=1e9 -o q
 try 2 "'tokns=3': write tokens/day=N" recommend "${ask[@]}" --gpu T4 --target tokns=3 -o q
 try 2 'gpu=T5: no such device type' recommend "${ask[@]}" --gpu T5 --target tokens/day=1e9 -o q
