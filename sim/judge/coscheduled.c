@@ -37,6 +37,7 @@ static void add_parts(struct merging *m, const struct mq_schedule *job)
 		s->device[s->n_devices + d] = job->device[d];
 		s->device_name[s->n_devices + d] = job->device_name[d];
 		s->device_type[s->n_devices + d] = job->device_type[d];
+		s->clock[s->n_devices + d] = job->clock ? job->clock[d] : 1;
 	}
 	for (uint32_t c = 0; c < job->n_comms; c++) {
 		struct mq_comm comm = job->comm[c];
@@ -143,6 +144,7 @@ static struct mq_view merge(const struct together *g, struct mq_arena *arena, ui
 	s->device = mq_arena_array(arena, devices, uint32_t);
 	s->device_name = mq_arena_array(arena, devices, const char *);
 	s->device_type = mq_arena_array(arena, devices, const char *);
+	s->clock = mq_arena_array(arena, devices, double);
 	s->task = mq_arena_array(arena, tasks, struct mq_task);
 	s->dep = mq_arena_array(arena, deps, uint32_t);
 	m.round_of = mq_arena_array(arena, tasks, uint32_t);
