@@ -27,9 +27,22 @@ struct mq_index *mq_index_new(struct mq_arena *arena)
 	return index;
 }
 
+/* A word at a time: some keys are lists of thousands of ranks. */
+static uint64_t hash_of(const void *bytes, size_t size)
+{
+	uint64_t hash = MQ_HASH_INIT, word;
+	size_t at = 0;
+
+	for (; at + sizeof(word) <= size; at += sizeof(word)) {
+		memcpy(&word, (const char *)bytes + at, sizeof(word));
+		hash = mq_map_mix(hash, word);
+	}
+	return mq_hash(hash, (const char *)bytes + at, size - at);
+}
+
 uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
 {
-	uint32_t at = mq_map_add(&index->hashes, mq_hash(MQ_HASH_INIT, bytes, size));
+	uint32_t at = mq_map_add(&index->hashes, hash_of(bytes, size));
 
 	if (at == index->n)
 		MQ_PUSH(index->arena, index->entry, index->n, index->room, NULL);

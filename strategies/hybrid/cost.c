@@ -16,8 +16,8 @@ static const double SAME = 0.05;
 static double *look_up(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint32_t b, uint32_t d, uint64_t e,
 		       bool *known)
 {
-	const uint64_t key[2] = { (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | d, e };
-	uint32_t before = c->asked.n, at = mq_map_add(&c->asked, mq_hash(MQ_HASH_INIT, key, sizeof(key)));
+	uint64_t key = mq_map_mix((uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | d, e);
+	uint32_t before = c->asked.n, at = mq_map_add(&c->asked, key);
 
 	*known = at < before;
 	if (!*known) {
