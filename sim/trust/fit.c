@@ -10,7 +10,7 @@
 
 enum { MOST = 100, ROUNDS = 3 };
 static const double LEAST_GAIN = 2e-4;
-static const double RARE = -.1; /* a row counts as much as its publisher's rows to this power */
+static const double RARE = -.5; /* a row counts as much as its publisher's rows to this power */
 
 struct fit {
 	struct mq_trust *t;
