@@ -162,9 +162,9 @@ void mq_trust_fit(struct mq_trust *t)
 			f.distance[(size_t)i * f.n + k] =
 				strangers(&t->row[f.row[i]], &t->row[f.row[k]]) ? 0 : INFINITY;
 	for (int i = 0; i < MQ_N_TRUST_TERMS; i++) {
-		t->weight[i] = .5f;
+		t->weight[i] = 1;
 		fill_term(&f, i);
-		add_term(&f, .5);
+		add_term(&f, 1);
 	}
 	double best = loss(&f, 0, t->widening, t->bias);
 	for (int round = 0; round < ROUNDS; round++) {
