@@ -119,10 +119,7 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 	fclose(file);
 	MQ_TRY(mq_make_dir(mq_arena_printf(&r->arena, "%s/platforms", r->dir), err));
 	MQ_TRY(mq_text_write(path, memory.text, strlen(memory.text), err));
-	MQ_TRY(mq_study_load(path, false, &r->arena, &r->study, err));
-	if (r->study.n_points % r->n_counts)
-		return mq_bad(err, "%s: lists are for --gpu alone", path);
-	return MQ_OK;
+	return mq_study_load(path, false, &r->arena, &r->study, err);
 }
 
 /* ---- its points --------------------------------------------------------------------------------------- */
@@ -271,6 +268,8 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 	for (uint32_t a = 0; a < r->study.n_axes; a++)
 		if (!strcmp(r->study.axis[a].key, "platform.gpu"))
 			gpu = &r->study.axis[a];
+	if (r->study.n_points != gpu->n * r->n_counts)
+		return mq_bad(err, "%s: lists are for --gpu alone", r->study.path);
 	uint32_t *best = mq_arena_array(&r->arena, gpu->n, uint32_t);
 
 	r->rows = mq_words_open(&r->words);

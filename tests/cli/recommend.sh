@@ -44,6 +44,7 @@ try 2 'all/whatif.csv: results of another command; choose another -o' recommend 
 try 2 'give tokens/day=N, or both of days=N tokens=N' recommend "${ask[@]}" --gpu T4 --target tokens=1e9 -o q
 try 2 "'tokns=3': write tokens/day=N" recommend "${ask[@]}" --gpu T4 --target tokns=3 -o q
 try 2 'gpu=T5: no such device type' recommend "${ask[@]}" --gpu T5 --target tokens/day=1e9 -o q
+try 2 'q/study.ini: lists are for --gpu alone' recommend "${ask[@]}" --gpu T4 --change device.T4.price_per_h=1,2 --target tokens/day=1e9 -o q
 try 2 'compares the devices of --gpu' recommend "${ask[@]}" -p dgx1_v100 --gpu T4 --target tokens/day=1e9 -o q
 try 2 '^maquette recommend: --gpu is missing' recommend "${ask[@]}" --target tokens/day=1e9 -o q
 # --fix and --change are kept
