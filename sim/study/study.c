@@ -360,6 +360,15 @@ static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 	return MQ_OK;
 }
 
+bool mq_study_joined(const struct mq_study *study, uint32_t axis)
+{
+	bool joined = study->axis[axis].with;
+
+	for (uint32_t a = 0; a < study->n_axes; a++)
+		joined |= study->axis[a].with == axis + 1;
+	return joined;
+}
+
 /* Axes whose values go in pairs. */
 static enum mq_status join_axes(struct mq_study *s, struct mq_err *err)
 {
@@ -377,7 +386,7 @@ static enum mq_status join_axes(struct mq_study *s, struct mq_err *err)
 			if (leader && s->axis[a].n != s->axis[leader - 1].n)
 				return mq_bad(err, "%s: together: %s has %u values, %s %u; give as many", s->path,
 					      s->axis[leader - 1].key, s->axis[leader - 1].n, key, s->axis[a].n);
-			if (a + 1 == leader || s->axis[a].with)
+			if (a + 1 == leader || mq_study_joined(s, a))
 				return mq_bad(err, "%s: together: %s is named twice", s->path, key);
 			s->axis[a].with = leader;
 			leader = leader ? leader : a + 1;

@@ -62,6 +62,9 @@ enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err) MQ_MUST_CHECK;
 
+/* Does an axis vary together with others? */
+bool mq_study_joined(const struct mq_study *study, uint32_t axis);
+
 /* index[n_axes]: which value a point has on each axis. */
 void mq_study_values(const struct mq_study *study, uint32_t point, uint32_t *index);
 

@@ -203,22 +203,13 @@ static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 			place(t, worst_point, NULL));
 }
 
-/* Does it vary together with others? Then nothing is its own loss. */
-static bool is_joined(const struct mq_study *study, uint32_t axis)
-{
-	bool joined = study->axis[axis].with;
-
-	for (uint32_t a = 0; a < study->n_axes; a++)
-		joined |= study->axis[a].with == axis + 1;
-	return joined;
-}
-
 static enum mq_status losses(struct tables *t)
 {
 	struct mq_csv_writer w = { 0 };
 
 	for (uint32_t a = 0; a < t->study->n_axes; a++) {
-		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key) || is_joined(t->study, a))
+		/* of what varies together nothing is a loss of its own */
+		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key) || mq_study_joined(t->study, a))
 			continue;
 		if (!w.file)
 			MQ_TRY(mq_table_create(&w, MQ_TABLE_losses, t->dir, &t->arena, t->err));

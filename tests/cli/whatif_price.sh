@@ -40,7 +40,8 @@ printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'p
 	'together = platform.gpu, platform.nic_GBps; platform.nodes, batch' >s.ini
 "$M" whatif s.ini -o t >/dev/null 2>err || { cat err; bad=1; }
 cut -d, -f1-5 t/whatif.csv
-for w in "platform.gpu, seq:platform.gpu has 2 values, seq 1; give as many" "platform.gpu, bath:the study has no key bath" "batch, batch:batch is named twice"; do
+for w in "platform.gpu, seq:platform.gpu has 2 values, seq 1; give as many" "platform.gpu, bath:the study has no key bath" "batch, batch:batch is named twice" \
+	"platform.nodes, batch; platform.gpu, platform.nodes:platform.nodes is named twice"; do
 	sed -i "s/^together = .*/together = ${w%%:*}/" s.ini
 	try 2 "${w#*:}" whatif s.ini -o u
 done
