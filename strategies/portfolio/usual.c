@@ -62,9 +62,10 @@ static bool family(const struct shape_space *space, uint32_t which, struct mq_ar
 	const uint8_t sync = which == DEFAULT ? own :
 			     which == TENSOR  ? (uint8_t)fmax(own, MQ_SYNC_ZERO1) :
 						wanted[which];
+	const bool exchanges = space->set[0].n > 1 && !space->problem->q->train->infer; /* what a sync is of */
 	bool any = false;
 
-	if ((which == ZERO1 || which == ZERO3) && (sync <= own || space->problem->q->train->infer))
+	if ((which == ZERO1 || which == ZERO3) && (sync <= own || !exchanges))
 		return false;
 	/* the largest degree that a machine and the model have room for */
 	for (uint32_t tp = which == TENSOR ? space->set[0].per_node : 1; !any && tp > (which == TENSOR); tp /= 2)

@@ -32,6 +32,9 @@ for software in torchtitan megatron-core deepspeed; do
 	python3 check.py $software || bad=1
 	rm -r s
 done
+# One device exchanges no gradients: only the default is left.
+"$M" search -m $tiny --batch 8 --software megatron-core -p gpu=RTX-4090,gpus=1 --evals 20 -j 1 --json -o one 2>/dev/null | python3 -c 'import json, sys
+print("one device |", *(u["name"] for u in json.load(sys.stdin)["usual"]))' || bad=1
 # They keep --fix, and other engines have none.
 "$M" search "${ask[@]}" --software megatron-core --fix pp=2 -o fixed >fixed.txt 2>/dev/null || bad=1
 grep -q '^usual plan' fixed.txt && { cat fixed.txt; bad=1; }
