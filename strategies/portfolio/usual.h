@@ -12,10 +12,10 @@ struct mq_usual {
 };
 
 /* The next plan: data parallelism with the software's own sync and recompute, the same with ZeRO-1 and ZeRO-3, tensor
- * parallelism inside machines; each with the least recomputation, and the fewest micro-batches, that fit by the
- * analytic executor, or the one that saves most memory. Then, unless one of these `ran`, the fastest that fits: the
- * first of a few, from data parallelism alone to tensor parallelism inside machines, stages and recomputation; then
- * ZeRO-3, and the optimizer on the host. False: no more. */
+ * parallelism inside machines; each with the least recomputation and, from about four on, the fewest micro-batches
+ * that fit by the analytic executor, or the one that saves most memory. Then, unless one of these `ran`, the fastest
+ * that fits: the first of a few, from data parallelism alone to tensor parallelism inside machines, stages and
+ * recomputation; then ZeRO-3, and the optimizer on the host. False: no more. */
 bool mq_usual_next(struct mq_usual *usual, const struct mq_problem *problem, bool ran, struct mq_arena *arena,
 		   struct mq_plan *plan);
 
