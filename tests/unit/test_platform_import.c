@@ -350,6 +350,9 @@ static void broken(void **state)
 	refused("<system><cpu><pci><gpu/></pci><net speed=\"200000000\"/></cpu></system>", "T4", "no port is so fast");
 	refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tGNS\tX\n", "T4", "topo -p2p");
 	refused("== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n", "MI300X", "tables of hops");
+	refused("Weight between two GPUs\n GPU0\nGPU0 0\nHops between two GPUs\n GPU0 GPU1\nGPU0 0 1\nGPU1 1 0\n"
+		"Link Type between two GPUs\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n",
+		"MI300X", "the tables have 1 and 2 GPUs");
 	refused("SwitchName=s1 Nodes=n[1-8]\n", NULL, "it says how machines are joined, not what they are");
 	refused("{\"instance_edges\": []}", "T4", "InfraGraph is not read");
 	refused("a1:71:75 [0] NCCL INFO Bootstrap : Using eth0\n", "T4", "NCCL_TOPO_DUMP_FILE");

@@ -23,7 +23,8 @@ struct mq_import_options {
 
 /* What was found, for the user. */
 struct mq_import_report {
-	const char *format; /* "nvidia-smi topo -m", "rocm-smi topology", "NCCL topology", "hwloc" */
+	const char *format; /* "nvidia-smi topo -m", "rocm-smi topology", "NCCL topology", "hwloc"; "topology.conf",
+			     * "ibnetdiscover", of which nothing else but n_machines and unused is set */
 	const char *type;   /* device type written, of the first device */
 	uint32_t n_devices, n_nics, n_sockets, n_machines; /* n_machines: of a network; 0 = one machine */
 	bool nvswitch, nvlink; /* nvlink: some pair is joined by it, through a switch or not */

@@ -276,8 +276,9 @@ static enum mq_status read_amd(char *text, const char *path, const struct mq_dev
 		MQ_TRY(read_matrix(&weight_rows, path, amd_numbers, weights, err));
 	MQ_TRY(read_matrix(&hop_rows, path, amd_numbers, hops, err));
 	MQ_TRY(read_matrix(&link_rows, path, amd_links, m, err));
-	if (m->n != hops->n || (weights->n && m->n != weights->n))
-		return mq_bad(err, "%s: the tables have %u and %u GPUs", path, hops->n, m->n);
+	uint32_t other = weights->n && m->n != weights->n ? weights->n : hops->n;
+	if (m->n != other)
+		return mq_bad(err, "%s: the tables have %u and %u GPUs", path, other, m->n);
 	MQ_TRY(add_devices(m, path, type, machine, err));
 	machine->format = "rocm-smi topology"; /* it stands in an XML comment */
 	for (uint32_t pass = 0; pass < 2; pass++)
