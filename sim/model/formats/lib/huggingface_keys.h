@@ -56,7 +56,7 @@ struct mq_hf_family {
 	int dialects;
 	struct mq_hf_config start;
 	const struct mq_hf_key *keys; /* of all families, up to one without name */
-	const struct mq_csv *others;  /* keys that no family reads: huggingface_other_keys.csv */
+	const struct mq_csv *others;  /* keys that it may leave unread: huggingface_other_keys.csv */
 };
 
 /* Keys that the reader would make this description of. */
