@@ -239,12 +239,19 @@ static struct mq_op_memory find_memory(struct asked *a, struct mq_low *low, uint
 	};
 }
 
+/* Do layers take turns in what they compute again? */
+static bool selective_by_layer(const struct mq_software *s)
+{
+	return s->selective == MQ_SELECTIVE_OPS || s->selective == MQ_SELECTIVE_LAYERS;
+}
+
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
 		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
 {
 	struct asked *a = context;
 	struct mq_low *low = stage_of(a, recompute);
-	bool by_layer = low->resolved->recompute_num_layers || low->resolved->offload_layers;
+	bool by_layer = low->resolved->recompute_num_layers || low->resolved->offload_layers ||
+			(recompute == MQ_RECOMPUTE_SELECTIVE && selective_by_layer(low->software));
 	double key[MQ_N_DIMS + 5] = { by_layer ? op : a->like[op], samples, sync, dp, recompute };
 	bool known;
 

@@ -516,6 +516,32 @@ static void engines_hear_the_same_bytes(void **state)
 		}
 }
 
+/* Where every second layer is computed again, layers that are alike otherwise keep more and less in turn. */
+static void engines_hear_which_layers_keep(void **state)
+{
+	enum { MANY = 8 };
+	struct lowered *w = *state;
+	uint32_t split[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	double kept_B[MANY] = { 0 };
+
+	lowered_model(w, "gpt:layers=8,hidden=64,heads=4,seq=32,vocab=256");
+	w->software.selective = MQ_SELECTIVE_LAYERS;
+	const struct mq_question q = lowered_question(w);
+	const struct mq_costs *costs = mq_costs_new(&q, &w->arena);
+	for (uint32_t op = 0; op < w->model->n_ops; op++) {
+		struct mq_op_memory one;
+
+		costs->op_memory(costs->context, op, split, 1, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_SELECTIVE, &one);
+		if (w->model->op[op].layer != MQ_NONE)
+			kept_B[w->model->op[op].layer] += one.kept_B;
+	}
+	assert_true(kept_B[0] < kept_B[1] / 2);
+	for (uint32_t layer = 2; layer < MANY; layer++)
+		assert_bytes(kept_B[layer], kept_B[layer - 2]);
+	w->software.selective = MQ_SELECTIVE_ATTENTION;
+	make_model(w, "");
+}
+
 /* Tensor parallelism of 2: s h (10 + 24/t) and the statistics a layer, Q, K, V's and the MLP's halves. */
 static void tensor_parallel_divides(void **state)
 {
@@ -705,6 +731,7 @@ int main(void)
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),
 		cmocka_unit_test(engines_hear_the_same_bytes),
+		cmocka_unit_test(engines_hear_which_layers_keep),
 		cmocka_unit_test(tensor_parallel_divides),
 		cmocka_unit_test(fp32_gradients_and_offload),
 		cmocka_unit_test(step_takes_the_place_of_activations),
