@@ -65,7 +65,7 @@ static struct mq_arg option_of(const struct mq_opt *o, struct mq_arena *arena)
 }
 
 /* The calibration beside the platform, and what was assumed in it. */
-static enum mq_status say_own(const struct generating *g, struct mq_calib *calib, const char *path, struct mq_err *err)
+static enum mq_status say_own(struct mq_calib *calib, const char *path, struct mq_err *err)
 {
 	uint32_t first = calib->n_devices;
 
@@ -87,7 +87,7 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 	if (g->output)
 		printf("%s\n", g->output);
 	if (g->output && (g->spec.tflops > 0 || g->spec.memory_GB > 0 || g->spec.bw_TBps > 0 || g->spec.mem_GBps > 0))
-		MQ_TRY(say_own(g, calib, mq_platform_calib_path(g->output, &g->arena), err));
+		MQ_TRY(say_own(calib, mq_platform_calib_path(g->output, &g->arena), err));
 	return MQ_OK;
 }
 

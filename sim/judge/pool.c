@@ -42,8 +42,8 @@ enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
 struct batch {
 	const struct mq_plan *const *plan;
 	const struct mq_job *const *job; /* NULL = the pool's own for all */
-	uint32_t *todo,
-		n_todo; /* [n] to be handed out, the last first; some again: their worker was not at work on them */
+	/* [n] to be handed out, the last first; some again: their worker was not at work on them */
+	uint32_t *todo, n_todo;
 	uint32_t *lost, n_lost; /* [n] their worker died once: after the others, alone */
 	bool *died;             /* [n] */
 };

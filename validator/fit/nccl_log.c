@@ -591,7 +591,7 @@ static enum mq_status read_lines(struct reader *r, FILE *file)
 	size_t size = 0;
 	enum mq_status status = MQ_OK;
 
-	for (; status == MQ_OK && getline(&line, &size, file) >= 0;) {
+	while (status == MQ_OK && getline(&line, &size, file) >= 0) {
 		r->line++;
 		status = take_line(r, line);
 	}
