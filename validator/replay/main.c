@@ -56,7 +56,7 @@ static const struct mq_arg rows[] = {
 	ROW(FLAG, "in-order", in_order, NULL, "do not shuffle the schedules between repetitions"),
 	ROW(INT, "seed", options.seed, "N", "of data and order", .initial = 1, .max = MOST),
 	ROW(TEXT, "rendezvous", options.rendezvous, "file:PATH|tcp:HOST:PORT",
-	    "where ranks meet that no mpirun started"),
+	    "where ranks meet (default: at torchrun's address, or by a file named after the job of mpirun or Slurm)"),
 	ROW(FLAG, "list-devices", list, NULL, "say how many devices the executor has here, and stop"),
 	ROW(TEXT, "plugins", plugins, "DIR", "folder of the executors (default: beside this program)"),
 	ROW(READ, "SCHEDULE", path, NULL, "", .read = read_path, .flags = MQ_ARG_POSITIONAL),
