@@ -19,8 +19,8 @@
 enum {
 	POOL_MIN_B = 512 << 20,
 	PINNED_B = 64 << 20,
-	RANDOM_B = 1000016
-}; /* no multiple of a row's length: rows differ */
+	RANDOM_B = 1000016, /* no multiple of a row's length: rows differ */
+};
 
 /* ---- before any rank is started -------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* launch.c - see launch.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table,
- * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's arguments as keys (NeMo,
- * Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
+ * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's
+ * arguments as keys (NeMo, Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
  *
  * Not followed: other files that a file names (hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
 #include "export/launch.h"

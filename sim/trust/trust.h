@@ -180,8 +180,8 @@ void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *
 #define MQ_TRUST_LEAST_SPREAD .01 /* no machine repeats itself better */
 void mq_trust_spread_of(const struct mq_trust *trust, const struct mq_trust_place *place,
 			const struct mq_trust_without *without, struct mq_trust_spread *spread);
-/* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN, and the
- * point is not read. */
+/* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN, and the point is not
+ * read. */
 void mq_trust_ask(struct mq_trust *trust, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *answer);
 

@@ -3,11 +3,12 @@
  * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a forward pass
  * the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's tensor cores take
  * tf32 in that layout alone). Of experts, to whom whole rows are dealt out as evenly as they go: cublasGemmEx for each
- * where that fills the GPU, else cublasGemmGroupedBatchedEx. In fp8 cublasLt (lt.c), experts as a strided batch. Convolutions: cuDNN (dnn.c); where their image is not known, or
- * cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our
- * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
- * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: cuDNN (attention.c); what
- * that does not run, or without it, its two GEMMs per head (four in the backward pass) without the softmax.
+ * where that fills the GPU, else cublasGemmGroupedBatchedEx. In fp8 cublasLt (lt.c), experts as a strided batch.
+ * Convolutions: cuDNN (dnn.c); where their image is not known, or cuDNN is off, the GEMM they imply. Memory-bound
+ * kernels, norms, softmaxes, optimizers and embeddings: kernels of our own (kernels_own.c) where NVRTC is there; else
+ * y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory speed), and copies.
+ * Packs: device-to-device copies. Attention: cuDNN (attention.c); what that does not run, or without it, its two GEMMs
+ * per head (four in the backward pass) without the softmax.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static bool is_fp8(const struct mq_kernel *k)
 	return k->kind == MQ_KERNEL_GEMM && k->dtype == MQ_FP8;
 }
 
-/* GEMMs of experts, which cuBLAS runs in one call. */
+/* GEMMs of experts that cuBLAS runs, in one call or a call for each: see prepare_grouped. */
 static bool is_grouped(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM && k->grouped && k->count >= 1.5 && !is_fp8(k);
