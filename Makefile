@@ -94,10 +94,10 @@ $(BUILD)/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 # Programs, built or installed, and what they open look for libraries here first: SimGrid's link of ns-3, which nothing
 # here calls, would take three quarters of a start.
 RPATH := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/libs:$$ORIGIN/../libs:$$ORIGIN/../lib/maquette/libs'
-SIMGRID := $(realpath $(shell $(CC) -print-file-name=libsimgrid.so))
+SIMGRID := $(realpath $(shell pkg-config --variable=libdir simgrid 2>/dev/null)/libsimgrid.so)
 $(BUILD)/libs/made: sim/python/absent.py $(SIMGRID)
 	@mkdir -p $(@D)
-	$(Q)if [ "$$(uname -m)" = x86_64 ]; then python3 $< $(SIMGRID) $(@D); fi
+	$(Q)if [ "$(SIMGRID)" ] && [ "$$(uname -m)" = x86_64 ]; then python3 $< $(SIMGRID) $(@D); fi
 	@touch $@
 
 # No SimGrid, no GSL: it is copied to GPU nodes.
@@ -199,9 +199,9 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
-	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev
+	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev python3
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
-	graphviz libcmocka-dev valgrind python3 libsqlite3-0 procps
+	graphviz libcmocka-dev valgrind libsqlite3-0 procps
 deps: ## install what is missing (as root or through sudo), or print the line to run
 	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
 		dpkg-query -W -f '$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^.i' || printf '%s ' $$p; done); \
