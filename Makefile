@@ -347,8 +347,9 @@ $(BUILD)/tests/parts/%.o: $(BUILD)/obj/tests/$(1)/%.c.o
 endef
 $(foreach folder,unit engines fuzz,$(eval $(call part,$(folder))))
 $(call obj,tests/all.c): $(BUILD)/gen/tests.def
-$(BUILD)/gen/tests.def: $(call sources,tests/*/test_*.c tests/fuzz/fuzz_*.c)
-	@mkdir -p $(@D); printf '%s\n' $(patsubst %,'TEST(%)',$(notdir $(UNIT))) $(patsubst %,'TARGET(%)',$(notdir $(FUZZ))) >$@
+TESTS := $(patsubst %,'TEST(%)',$(notdir $(UNIT))) $(patsubst %,'TARGET(%)',$(notdir $(FUZZ)))
+$(BUILD)/gen/tests.def: FORCE
+	@mkdir -p $(@D); printf '%s\n' $(TESTS) | cmp -s - $@ || printf '%s\n' $(TESTS) >$@
 endif
 
 tests: $(UNIT) $(FUZZ) $(MOCKS)
