@@ -86,6 +86,9 @@ class Maquette(unittest.TestCase):
             caught.exception.result.best
         with unittest.mock.patch.dict(os.environ, MAQUETTE="/nowhere/maquette"), self.assertRaisesRegex(mq.MissingError, "MAQUETTE="):
             mq.list_("engines")
+        own = Path(mq.__file__).parent / "prefix" / "bin"
+        with unittest.mock.patch.dict(os.environ, MAQUETTE="maquette", PATH=str(own)):
+            self.assertTrue(mq.list_("engines"))
         with self.assertRaises(mq.MissingError):
             mq.calibrate(executor="cuda", output=tempfile.mkdtemp() + "/calib.json")
         with self.assertRaises(TypeError):

@@ -80,9 +80,10 @@ def program(name: str = "maquette") -> str:
     """The path of the program that runs: $MAQUETTE, the one in this package, or the one in $PATH."""
     asked = os.environ.get("MAQUETTE")
     if asked:
-        if not Path(asked).exists():
+        found = shutil.which(asked)
+        if not found:
             raise MissingError(f"MAQUETTE={asked}: no such program; name the one to run, or unset it")
-        return str(Path(asked).with_name(name))
+        return str(Path(found).with_name(name))
     own = Path(__file__).parent / "prefix" / "bin" / name
     found = str(own) if own.exists() else shutil.which(name)
     if not found:
