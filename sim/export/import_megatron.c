@@ -549,6 +549,8 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	said.seq = said.seq ? said.seq : is->seq;
 	said.rope_theta = is->rope_theta;
 	said.rope_part = is->rope_part;
+	said.rope = is->rope;
+	said.router_scale = is->router_scale;
 	said.norm_eps = is->norm_eps;
 	said.fused = is->fused;
 	said.sigmoid_router = is->sigmoid_router;

@@ -90,6 +90,7 @@ enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, str
 		.expert_groups = whole(text, "num_expert_groups", 0),
 		.group_limit = whole(text, "num_limited_groups", 0),
 		.sigmoid_router = says(text, "score_func", "sigmoid"),
+		.router_scale = number(text, "route_scale", 1),
 		.norm_eps = number(text, "norm_eps", 1e-5),
 		.rope_theta = number(text, "theta", 1e4),
 		.tied = whole(text, "enable_weight_tying", 0),
@@ -100,6 +101,21 @@ enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, str
 		.causal = true,
 		.fused = true,
 	};
+	if (says(text, "scaling", "yarn"))
+		t->rope = (struct mq_rope){ .kind = "yarn",
+					    .factor = number(text, "rope_factor", 1),
+					    .length = whole(text, "original_seq_len", 4096),
+					    .fast = number(text, "beta_fast", 32),
+					    .slow = number(text, "beta_slow", 1),
+					    .unrounded = !number(text, "truncate", 1),
+					    .mscale = number(text, "mscale", 1),
+					    .mscale_all = number(text, "mscale", 1) };
+	else if (says(text, "scaling", "llama"))
+		t->rope = (struct mq_rope){ .kind = "llama3",
+					    .factor = number(text, "scaling_factor", 8),
+					    .length = whole(text, "original_max_position_embeddings", 8192),
+					    .low = number(text, "low_freq_factor", 1),
+					    .high = number(text, "high_freq_factor", 4) };
 	t->ffn = t->experts ? whole(text, "moe_hidden_dim", 0) : t->dense_ffn;
 	return MQ_OK;
 }

@@ -86,18 +86,9 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 		text = mq_arena_printf(e->arena, "%s%s%.*s\n", text, comment, (int)strcspn(line, "\n"), line);
 
 	/* what the model's file says and its description has not */
-	const struct mq_transformer *t = e->model->stack;
 	if (e->model->note)
 		text = mq_arena_printf(e->arena, "%s%snot in these settings, of the model: %s\n", text, comment,
 				       e->model->note);
-	if (t && t->yarn)
-		text = mq_arena_printf(e->arena,
-				       "%s%sYaRN's factor and lengths are those of GPT-OSS: set your rope_scaling\n",
-				       text, comment);
-	if (t && t->experts)
-		text = mq_arena_printf(
-			e->arena, "%s%sscale and bias of the router's scores are not set: see routed_scaling_factor\n",
-			text, comment);
 	for (uint32_t r = 0; r < e->n_ranks; r++)
 		plain = plain && e->rank[r] == r;
 	for (uint32_t i = 0; i < n; i++)

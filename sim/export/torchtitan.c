@@ -35,6 +35,27 @@ static const char *python_bool(bool x)
 	return x ? "True" : "False";
 }
 
+/* Its YaRN multiplies scores by what `mscale` makes of the factor, and turns nothing else: latent attention's, whose two
+ * scales are one. */
+static const char *scaling_of(const struct mq_transformer *t, struct mq_arena *arena)
+{
+	const struct mq_rope *r = &t->rope;
+
+	if (r->kind && !strcmp(r->kind, "yarn"))
+		return mq_arena_printf(
+			arena,
+			", scaling=\"yarn\", rope_factor=%.9g, beta_fast=%.9g, beta_slow=%.9g, original_seq_len=%u%s",
+			r->factor, mq_told(r->fast, 32), mq_told(r->slow, 1), r->length ? r->length : 4096,
+			r->unrounded ? ", truncate=False" : "");
+	if (r->kind && !strcmp(r->kind, "llama3") && family_of(t) == MQ_TITAN_LLAMA3)
+		return mq_arena_printf(arena,
+				       ", scaling=\"llama\", scaling_factor=%.9g, low_freq_factor=%.9g, "
+				       "high_freq_factor=%.9g, original_max_position_embeddings=%u",
+				       r->factor, mq_told(r->low, 1), mq_told(r->high, 4),
+				       r->length ? r->length : 8192);
+	return "";
+}
+
 static void set_model(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_transformer *t = e->model->stack;
@@ -70,8 +91,11 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 		mq_template_set(v, words[i].name, "%s", words[i].text);
 	mq_template_set(v, "groups", t->expert_groups ? "%u" : "None", t->expert_groups);
 	mq_template_set(v, "limit", t->expert_groups ? "%u" : "None", t->group_limit);
-	mq_template_set(v, "eps", "%g", t->norm_eps > 0 ? t->norm_eps : 1e-5);
-	mq_template_set(v, "theta", "%.1f", t->rope_theta > 0 ? t->rope_theta : 10000.);
+	mq_template_set(v, "scaling", "%s", scaling_of(t, e->arena));
+	mq_template_set(v, "mscale", "%.9g", t->rope.mscale_all);
+	mq_template_set(v, "route_scale", "%.9g", mq_told(t->router_scale, 1));
+	mq_template_set(v, "eps", "%g", mq_told(t->norm_eps, 1e-5));
+	mq_template_set(v, "theta", "%.1f", mq_told(t->rope_theta, 10000));
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------- */

@@ -8,13 +8,16 @@ def llama(kind, h, l, a, kv, f, v, **more):
     return dict(model_type=kind, hidden_size=h, num_hidden_layers=l, num_attention_heads=a, num_key_value_heads=kv,
                 intermediate_size=f, vocab_size=v, max_position_embeddings=8192, rms_norm_eps=1e-6, rope_theta=1e6, **more)
 models = {
-    "llama3": llama("llama", 4096, 32, 32, 8, 14336, 128256),
+    "llama3": llama("llama", 4096, 32, 32, 8, 14336, 128256, rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                    high_freq_factor=4.0, original_max_position_embeddings=8192)),
     "qwen3-moe": llama("qwen3_moe", 2048, 48, 32, 4, 6144, 151936, head_dim=128, moe_intermediate_size=768, num_experts=128,
                        num_experts_per_tok=8),
     "mixtral": llama("mixtral", 4096, 32, 32, 8, 14336, 32000, num_local_experts=8, num_experts_per_tok=2),
     "deepseek-v3": llama("deepseek_v3", 7168, 61, 128, 128, 18432, 129280, moe_intermediate_size=2048, n_routed_experts=256,
                          n_shared_experts=1, num_experts_per_tok=8, n_group=8, topk_group=4, first_k_dense_replace=3,
-                         q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128),
+                         q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+                         routed_scaling_factor=2.5, rope_scaling=dict(type="yarn", factor=40, mscale=1.0, mscale_all_dim=1.0, beta_fast=32,
+                         beta_slow=1, original_max_position_embeddings=4096)),
     "gpt-oss": llama("gpt_oss", 2880, 24, 64, 8, 2880, 201088, head_dim=64, num_local_experts=32, num_experts_per_tok=4,
                      sliding_window=128, attention_bias=True),
     "gemma2": llama("gemma2", 3584, 42, 16, 8, 14336, 256000, head_dim=256, sliding_window=1024),

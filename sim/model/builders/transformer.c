@@ -51,7 +51,7 @@ static const struct mq_opt opts[] = {
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
-	FLAG(yarn, "they scale what they turn (YaRN's concentration factor)"),
+	FLAG(yarn, "they scale what they turn (YaRN as GPT-OSS has it)"),
 	FLAG(bias, "biases in the products"),
 	FLAG(tied, "the head uses the embedding's parameters"),
 	FLAG(head, "a product with the vocabulary before the loss"),
@@ -89,6 +89,10 @@ static void settle(struct mq_transformer *t, const char *name, const struct opti
 	t->gated = flag(o->gated, !old);
 	t->clamp = flag(o->clamp, false);
 	t->yarn = flag(o->yarn, false);
+	if (t->yarn)
+		t->rope = (struct mq_rope){
+			.kind = "yarn", .factor = 32, .length = 4096, .fast = 32, .slow = 1, .unrounded = true
+		};
 	t->full_every = t->window ? 2 : 0;
 	t->rms = flag(o->rms, !old);
 	t->rotary = flag(o->rope, !old);

@@ -7,6 +7,17 @@
 
 struct mq_tower;
 
+/* How rotary positions are stretched. What is 0 is not known. */
+struct mq_rope {
+	const char *kind; /* "yarn", "llama3", "linear", ...; NULL = not at all */
+	double factor;
+	uint32_t length;           /* tokens before it */
+	double fast, slow;         /* YaRN: turns within them that are kept, that are stretched whole */
+	double mscale, mscale_all; /* YaRN of DeepSeek */
+	bool unrounded;            /* YaRN: between them without whole steps */
+	double low, high;          /* Llama 3: likewise of wavelengths */
+};
+
 struct mq_transformer {
 	const char *name;
 	uint32_t layers;
@@ -69,10 +80,12 @@ struct mq_transformer {
 	bool squared;        /* the ReLU is squared */
 	bool softcap;        /* scores and logits are bounded by tanh */
 	bool sigmoid_router; /* experts are scored by sigmoids with a bias for balance */
+	double router_scale; /* by which the experts' weights are multiplied; 0 = not known */
 	double rope_theta;   /* base of rotary positions; 0 = not known */
 	double rope_part;    /* of a head's width that is turned; 0 = all */
 	bool yarn;           /* what is turned is scaled, too (YaRN with a concentration factor) */
-	double norm_eps;     /* 0 = not known */
+	struct mq_rope rope;
+	double norm_eps; /* 0 = not known */
 	const struct mq_tower *const
 		*towers;     /* of images and sounds, NULL-terminated; or NULL (builders/lib/tower.h) */
 	uint32_t contrast;   /* width of vectors by which texts and images are paired (CLIP); 0 = text is predicted */
@@ -80,6 +93,11 @@ struct mq_transformer {
 	bool span_head;      /* instead of them: where an answer starts and ends (SQuAD) */
 };
 
+/* A value of those that are 0 where they are not known. */
+static inline double mq_told(double value, double otherwise)
+{
+	return value > 0 ? value : otherwise;
+}
 /* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err) MQ_MUST_CHECK;
 /* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both

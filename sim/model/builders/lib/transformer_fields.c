@@ -37,7 +37,7 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	if (u.biases)
 		u.qkv_bias = u.proj_bias = false;
 	if (!u.rotary)
-		u.rope_theta = u.rope_part = 0;
+		u.rope_theta = u.rope_part = 0, u.rope = (struct mq_rope){ NULL };
 	if (u.rope_part == 1)
 		u.rope_part = 0;
 	if (!u.relu)
@@ -53,7 +53,7 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	if (!u.pretrain_heads)
 		u.predictions = 0;
 	if (!experts)
-		u.sigmoid_router = false;
+		u.sigmoid_router = false, u.router_scale = 0;
 	return u;
 }
 
@@ -71,7 +71,9 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	X(mamba.ungated) X(linear.key_heads) X(linear.key_dim) X(linear.value_heads) X(linear.value_dim) \
 	X(linear.kernel) X(linear.rank) X(index_heads) X(index_dim) X(index_keys) X(local_heads) \
 	X(local_kv_heads) X(local_head_dim) X(local_value_dim) X(one_norm) X(output_gate) X(shared_kv) \
-	X(chunked) X(embedding_norm) X(pattern) X(mixers) X(feeds) X(rope_theta) X(norm_eps) X(contrast)
+	X(chunked) X(embedding_norm) X(pattern) X(mixers) X(feeds) X(rope_theta) X(norm_eps) X(contrast) \
+	X(rope.kind) X(rope.factor) X(rope.length) X(rope.fast) X(rope.slow) X(rope.unrounded) X(rope.mscale) X(rope.mscale_all) \
+	X(rope.low) X(rope.high) X(router_scale)
 /* clang-format on */
 
 const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name)
@@ -111,8 +113,8 @@ static bool differs_in(const struct mq_field *f, const struct mq_transformer *a,
 		return strcmp(x ? x : "none", y ? y : "none") != 0;
 	}
 	double x = number_of(f, a), y = number_of(f, b);
-	bool unknown = f->offset == offsetof(struct mq_transformer, rope_theta) ||
-		       f->offset == offsetof(struct mq_transformer, norm_eps);
+	bool unknown = (f->type == 'd' && f->offset != offsetof(struct mq_transformer, rope_part)) ||
+		       f->offset == offsetof(struct mq_transformer, rope.length);
 
 	snprintf(text, 96, "%.9g and %.9g", x, y);
 	return (x < y || x > y) && (x > 0 || !unknown);

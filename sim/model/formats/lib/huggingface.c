@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -75,15 +76,24 @@ static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_
 	return MQ_OK;
 }
 
-/* YaRN scales by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel (DeepSeek). */
-static void read_yarn(const json_t *scaling, struct mq_transformer *t)
+/* How positions are stretched. YaRN scales by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel (DeepSeek). */
+static enum mq_status read_rope(const struct mq_hf_key *keys, const struct mq_json_at *at, const char *name,
+				struct mq_hf_config *c, struct mq_arena *arena, struct mq_err *err)
 {
-	const char *new = json_string_value(json_object_get(scaling, "rope_type"));
-	const char *type = new ? new : json_string_value(json_object_get(scaling, "type"));
-	const json_t *here = json_object_get(scaling, "mscale"), *all = json_object_get(scaling, "mscale_all_dim");
+	const struct mq_json_at rope = { at->path, name, json_object_get(at->object, name) };
+	const char *new = json_string_value(json_object_get(rope.object, "rope_type"));
+	const char *type = new ? new : json_string_value(json_object_get(rope.object, "type"));
+	struct mq_transformer *t = &c->t;
 
-	if (type)
-		t->yarn = !strcmp(type, "yarn") && !(here && all && json_equal(here, all));
+	if (!json_is_object(rope.object))
+		return MQ_OK;
+	MQ_TRY(read_keys(keys, &rope, SCALING, c, err));
+	if (!type)
+		return MQ_OK;
+	t->rope.kind = strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0 ? mq_arena_strdup(arena, type) : NULL;
+	t->rope.unrounded = json_is_false(json_object_get(rope.object, "truncate"));
+	t->yarn = !strcmp(type, "yarn") && !(t->rope.mscale > 0 && fabs(t->rope.mscale - t->rope.mscale_all) < 1e-9);
+	return MQ_OK;
 }
 
 static void read_activation(const struct mq_json_at *at, struct mq_transformer *t)
@@ -281,7 +291,6 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 		int dialects;
 	} inner[] = { { "attn_config", DMODEL }, { "ffn_config", DMODEL }, { "linear_attn_config", KIMI } };
 	struct mq_hf_config c = f->start;
-	const json_t *rope = json_object_get(at->object, "rope_parameters");
 
 	c.t.name = t->name;
 	c.t.fused = t->fused;
@@ -295,10 +304,8 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 		if (json_is_object(part.object))
 			MQ_TRY(read_keys(f->keys, &part, inner[i].dialects, &c, err));
 	}
-	if (json_is_object(rope))
-		MQ_TRY(read_keys(f->keys, &(struct mq_json_at){ at->path, "rope_parameters", rope }, ROPE, &c, err));
-	read_yarn(rope, &c.t);
-	read_yarn(json_object_get(at->object, "rope_scaling"), &c.t);
+	MQ_TRY(read_rope(f->keys, at, "rope_parameters", &c, arena, err));
+	MQ_TRY(read_rope(f->keys, at, "rope_scaling", &c, arena, err));
 	read_activation(at, &c.t);
 	MQ_TRY(settle(f, at, &c, arena, err));
 	*t = c.t;

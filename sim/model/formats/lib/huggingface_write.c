@@ -63,13 +63,15 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 		json_object_set_new(o, "layer_types", words_of(t->mixers));
 	if (t->feeds)
 		json_object_set_new(o, "mlp_layer_types", words_of(t->feeds));
-	if (t->yarn)
-		json_object_set_new(o, "rope_scaling",
-				    json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "yarn", "factor", 32.0,
-					      "beta_fast", 32.0, "beta_slow", 1.0, "original_max_position_embeddings",
-					      4096));
-	else if (f->start.t.yarn)
-		json_object_set_new(o, "rope_scaling", json_pack("{s:s}", "rope_type", "default"));
+	if ((!t->rope.kind && !f->start.t.yarn) || (t->rope.kind && strstr("longrope su", t->rope.kind)))
+		return o; /* the latter has lists of factors, which are not kept */
+	json_t *rope = json_pack("{s:s}", "rope_type", t->rope.kind ? t->rope.kind : "default");
+	for (const struct mq_hf_key *k = f->keys; k->name; k++)
+		if (k->reads == SCALING)
+			json_object_set_new(rope, k->name, value_of(k, &c));
+	if (t->rope.unrounded)
+		json_object_set_new(rope, "truncate", json_false());
+	json_object_set_new(o, "rope_scaling", rope);
 	return o;
 }
 

@@ -1,6 +1,7 @@
 /* megatron.c - see megatron.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/megatron.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +13,16 @@ enum { MAX_LAYERS = 10000 };
 static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
 				  "--softmax-type learnable";
 
-/* As GPT-OSS: Megatron takes these from no default. */
-static const char YARN_FLAGS[] =
-	" \\\n  --yarn-original-max-position-embeddings 4096 --yarn-beta-fast 32 --yarn-beta-slow 1";
+/* What Megatron has no flags for: YaRN's lengths of latent attention, Llama 3's wavelengths. */
+static const struct mq_rope
+	latent_rope = { .kind = "yarn", .factor = 40, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
+	yarn_rope = { .kind = "yarn", .factor = 1, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
+	llama3_rope = { .kind = "llama3", .factor = 8, .length = 8192, .low = 1, .high = 4 };
+
+static bool is_kind(const struct mq_transformer *t, const char *kind)
+{
+	return t->rotary && t->rope.kind && !strcmp(t->rope.kind, kind);
+}
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
@@ -42,20 +50,51 @@ static void put_attention(const struct mq_transformer *t, FILE *f)
 		fprintf(f, " --window-attn-skip-freq %u", t->full_every);
 }
 
+static void put_real(FILE *f, const char *flag, double value)
+{
+	if (value > 0)
+		fprintf(f, " %s %.9g", flag, value);
+}
+
+static void put_rope(const struct mq_transformer *t, FILE *f)
+{
+	const struct mq_rope *r = &t->rope;
+
+	if (is_kind(t, "llama3"))
+		fprintf(f, " \\\n  --use-rope-scaling --rope-scaling-factor %.9g", r->factor);
+	if (is_kind(t, "linear"))
+		fprintf(f, " \\\n  --rotary-seq-len-interpolation-factor %.0f", r->factor);
+	if (t->kv_rank && t->rotary)
+		fprintf(f, " \\\n  --rope-type %s", is_kind(t, "yarn") ? "yarn" : "rope");
+	if (!is_kind(t, "yarn"))
+		return;
+	fputs(" \\\n ", f);
+	put_real(f, "--rotary-scaling-factor", r->factor);
+	put_real(f, "--mscale", r->mscale);
+	put_real(f, "--mscale-all-dim", r->mscale_all);
+	if (t->kv_rank)
+		return;
+	put_real(f, "--yarn-original-max-position-embeddings", (double)r->length);
+	put_real(f, "--yarn-beta-fast", r->fast);
+	put_real(f, "--yarn-beta-slow", r->slow);
+	if (r->unrounded)
+		fputs(" --no-yarn-correction-range-round-to-int", f);
+}
+
 static void put_positions(const struct mq_transformer *t, FILE *f)
 {
 	uint32_t most = t->positions > t->seq ? t->positions : t->seq;
 
 	fprintf(f, " \\\n  --seq-length %u --max-position-embeddings %u --position-embedding-type %s", t->seq, most,
-		t->rotary    ? t->yarn ? "yarn" : "rope" :
-		t->positions ? "learned_absolute" :
-			       "none");
+		is_kind(t, "yarn") && !t->kv_rank ? "yarn" :
+		t->rotary                         ? "rope" :
+		t->positions                      ? "learned_absolute" :
+						    "none");
 	if (t->rotary && t->rope_theta > 0)
 		fprintf(f, " --rotary-base %.0f", t->rope_theta);
 	if (t->rotary && t->rope_part > 0)
 		fprintf(f, " --rotary-percent %.9g", t->rope_part);
-	if (t->rotary && t->yarn)
-		fputs(YARN_FLAGS, f);
+	put_rope(t, f);
 }
 
 /* Which layers have experts, as a Python list: 1 where there are some. */
@@ -81,6 +120,8 @@ static void put_experts(const struct mq_transformer *t, FILE *f)
 			t->group_limit);
 	if (t->sigmoid_router)
 		fputs(" \\\n  --moe-router-score-function sigmoid --moe-router-enable-expert-bias", f);
+	if (t->router_scale > 0)
+		fprintf(f, " \\\n  --moe-router-topk-scaling-factor %.9g", t->router_scale);
 	if (t->shared_ffn)
 		fprintf(f, " \\\n  --moe-shared-expert-intermediate-size %u", t->shared_ffn);
 	if (t->latent)
@@ -156,9 +197,11 @@ struct read {
 	uint32_t ffn, expert_ffn, max_positions, groups;
 	uint32_t interval;
 	bool deepspeed;
-	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, unread;
+	double interpolation;
+	struct mq_rope rope;
+	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, llama3, unread;
 	const char *mlp;
-	const char *unread_text, *position, *norm, *window, *layers, *pattern, *score, *backend;
+	const char *unread_text, *rope_type, *position, *norm, *window, *layers, *pattern, *score, *backend;
 };
 
 enum type { NUMBER, REAL, FLAG, TEXT };
@@ -181,6 +224,17 @@ static const struct place {
 	{ "--position-embedding-type", TEXT, AT(position) },
 	{ "--rotary-base", REAL, AT(t.rope_theta) },
 	{ "--rotary-percent", REAL, AT(t.rope_part) },
+	{ "--rope-type", TEXT, AT(rope_type) },
+	{ "--rotary-scaling-factor", REAL, AT(rope.factor) },
+	{ "--mscale", REAL, AT(rope.mscale) },
+	{ "--mscale-all-dim", REAL, AT(rope.mscale_all) },
+	{ "--yarn-original-max-position-embeddings", NUMBER, AT(rope.length) },
+	{ "--yarn-beta-fast", REAL, AT(rope.fast) },
+	{ "--yarn-beta-slow", REAL, AT(rope.slow) },
+	{ "--no-yarn-correction-range-round-to-int", FLAG, AT(rope.unrounded) },
+	{ "--use-rope-scaling", FLAG, AT(llama3) },
+	{ "--rope-scaling-factor", REAL, AT(rope.low) },
+	{ "--rotary-seq-len-interpolation-factor", REAL, AT(interpolation) },
 	{ "--vocab-size", NUMBER, AT(t.vocab) },
 	{ "--padded-vocab-size", NUMBER, AT(t.vocab) },
 	{ "--untie-embeddings-and-output-weights", FLAG, AT(untied) },
@@ -207,6 +261,7 @@ static const struct place {
 	{ "--moe-router-num-groups", NUMBER, AT(t.expert_groups) },
 	{ "--moe-router-group-topk", NUMBER, AT(t.group_limit) },
 	{ "--moe-router-score-function", TEXT, AT(score) },
+	{ "--moe-router-topk-scaling-factor", REAL, AT(t.router_scale) },
 	{ "--moe-shared-expert-intermediate-size", NUMBER, AT(t.shared_ffn) },
 	{ "--moe-layer-freq", TEXT, AT(layers) },
 	{ "--moe-latent-size", NUMBER, AT(t.latent) },
@@ -232,9 +287,6 @@ static const struct place {
 	{ "--glu-linear-offset", TEXT, AT(unread_text) },
 	{ "--activation-func-clamp-value", TEXT, AT(unread_text) },
 	{ "--softmax-type", TEXT, AT(unread_text) },
-	{ "--yarn-original-max-position-embeddings", TEXT, AT(unread_text) },
-	{ "--yarn-beta-fast", TEXT, AT(unread_text) },
-	{ "--yarn-beta-slow", TEXT, AT(unread_text) },
 	{ "--make-vocab-size-divisible-by", TEXT, AT(unread_text) },
 };
 
@@ -409,14 +461,43 @@ static enum mq_status read_window(struct read *r, struct mq_err *err)
 	return MQ_OK;
 }
 
+static void settle_rope(struct read *r, const char *position)
+{
+	struct mq_rope *rope = &r->t.rope;
+	const struct mq_rope said = r->rope;
+
+	r->t.rotary = !strcmp(position, "rope") || !strcmp(position, "yarn");
+	r->t.yarn = !strcmp(position, "yarn");
+	if (r->latent && r->t.rotary && (!r->rope_type || !strcmp(r->rope_type, "yarn"))) {
+		*rope = latent_rope;
+		r->t.yarn = said.mscale > 0 && said.mscale_all > 0 && fabs(said.mscale - said.mscale_all) > 1e-9;
+	} else if (r->t.yarn) {
+		*rope = yarn_rope;
+	} else if (r->llama3) {
+		*rope = llama3_rope;
+		rope->factor = mq_told(said.low, rope->factor);
+		return;
+	} else if (r->interpolation > 0) {
+		*rope = (struct mq_rope){ .kind = "linear", .factor = r->interpolation };
+		return;
+	}
+	*rope = (struct mq_rope){ .kind = rope->kind,
+				  .factor = mq_told(said.factor, rope->factor),
+				  .length = said.length ? said.length : rope->length,
+				  .fast = mq_told(said.fast, rope->fast),
+				  .slow = mq_told(said.slow, rope->slow),
+				  .unrounded = said.unrounded,
+				  .mscale = mq_told(said.mscale, rope->mscale),
+				  .mscale_all = mq_told(said.mscale_all, rope->mscale_all) };
+}
+
 static void settle(struct read *r)
 {
 	struct mq_transformer *t = &r->t;
 	const char *position = r->position ? r->position : "learned_absolute";
 
 	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
-	t->rotary = !strcmp(position, "rope") || !strcmp(position, "yarn");
-	t->yarn = !strcmp(position, "yarn");
+	settle_rope(r, position);
 	t->positions = !strcmp(position, "learned_absolute") ? r->max_positions : 0;
 	t->rms = r->norm && !strcmp(r->norm, "RMSNorm");
 	t->gated = r->swiglu || r->geglu;
