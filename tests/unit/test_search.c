@@ -377,6 +377,7 @@ static void says_why_a_plan_is_not_the_first(void **state)
 		{ 8, 1, .9, .5, 0, 70e9, true, "+4.0 % communication, nvswitch" },
 		{ 9, 1.1, .5, .5, 0, 70e9, false, "+10 % compute" },
 		{ 8.25, 1, .5, .5, 0, 70e9, false, "+2.5 % compute" },
+		{ 8.004, 1, .5, .5, 0, 70e9, false, "within 0.05 %" },
 		{ 8, 1, .5, .5, 2, 70e9, false, "+20 % communication, host" },
 		{ 1, 1, .5, .5, 0, 81.2e9, false, "oom by 1.2 GB" },
 	};

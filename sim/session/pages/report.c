@@ -207,6 +207,8 @@ static const char *percent(double share, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%.*f", fabs(share) < 0.0995, 100 * share);
 }
 
+static const double SAME = 5e-4; /* steps this near are told apart by no cause */
+
 const char *mq_why_not_first(const struct mq_candidate *c, const struct mq_search_outcome *out,
 			     const struct mq_cluster *cluster, struct mq_arena *arena)
 {
@@ -233,6 +235,8 @@ const char *mq_why_not_first(const struct mq_candidate *c, const struct mq_searc
 
 	if (!(r->step_time_s > step_s))
 		return "";
+	if (r->step_time_s < step_s * (1 + SAME))
+		return "within 0.05 %";
 	for (int i = 1; i < n; i++)
 		if (term[i].second - term[i].first > most->second - most->first)
 			most = &term[i];
