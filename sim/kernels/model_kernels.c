@@ -524,6 +524,16 @@ static struct mq_share loaded(const struct mq_op *op, const struct mq_share *sha
 	return own;
 }
 
+/* Copies of weights in few bits stay from micro-batch to micro-batch (is_first_microbatch of Transformer Engine): they
+ * are made once a step, which is counted with the update. */
+static bool casts_once(const struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)
+{
+	const struct mq_software *s = w->software;
+
+	return !train->infer && s->save_quantized_operands && !s->quantize_weights_again &&
+	       !s->disable_parameter_transpose_cache && !share->gathered && mq_op_trained(w->op);
+}
+
 uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase, const struct mq_share *asked,
 		       const char *type, struct mq_kernel *kernel)
 {
@@ -565,7 +575,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		w.in_parts[MQ_FORWARD] = share->split[MQ_DIM_OUT] > 1 || share->split[MQ_DIM_HEAD] > 1;
 		w.in_parts[MQ_BACKWARD] = share->split[MQ_DIM_IN] > 1;
 	}
-	w.ready = op->frozen > MQ_FROZEN_AS_DTYPE && !mq_op_dequantizes(op, train);
+	const bool cast_once = casts_once(&w, train, share);
+	w.ready = cast_once || (op->frozen > MQ_FROZEN_AS_DTYPE && !mq_op_dequantizes(op, train));
 	w.dequantized_B = mq_op_dequantizes(op, train) ? mq_op_param_B(op, train) + w.size_B : 0;
 	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE && !op->adapter) {
 		w.cast_B = mq_software_cast_B(software, train);
@@ -579,6 +590,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	if (phase == MQ_UPDATE) {
 		update_kernel(&w, train, share);
 		gather_kernels(&w, share);
+		if (cast_once)
+			mq_work_cast(&w, mq_op_param_shard(op, share->split) * fmax(share->shards, 1), 1);
 		return w.n;
 	}
 	if (share->samples <= 0)

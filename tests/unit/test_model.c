@@ -309,6 +309,41 @@ static void test_gemm_in_fp8(void **state)
 	assert_int_equal(k[0].dtype, MQ_BF16);
 }
 
+/* Copies of weights that are kept are made once a step, of all ranks' parts: not where they are cast for each product,
+ * come anew with each micro-batch (ZeRO-3) or are not kept, nor those of weights that are never updated. */
+static void test_kept_weights_are_cast_once(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_FP8 };
+	struct mq_software software = *mq_software_plain();
+	const struct mq_share whole = { .samples = 1 }, shard = { .samples = 1, .shards = 4 };
+	const struct mq_share gathered = { .samples = 1, .gathered = true };
+
+	software.fp8_cast_B = 3;
+	software.save_quantized_operands = true;
+	gemm(f)->layer = 0;
+	f->b.model->n_layers = 1;
+	assert_int_equal(finish(f), MQ_OK);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k), 2);
+	assert_true(k[1].bytes == 3 * 24 && k[1].launches == 1);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &whole, k), 2);
+	assert_true(k[1].kind == MQ_KERNEL_COPY && k[1].bytes == 3 * 40);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &shard, k), 2);
+	assert_true(k[1].bytes == 4 * 3 * 40);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &gathered, k), 2);
+	assert_true(k[1].bytes == 3 * (24 + 40) && k[1].launches == 2);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &gathered, k), 1);
+	software.quantize_weights_again = true;
+	kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k);
+	assert_true(k[1].bytes == 3 * (24 + 40));
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &whole, k), 1);
+	software.quantize_weights_again = false;
+	f->model->op[0].frozen = MQ_FROZEN_AS_DTYPE;
+	kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k);
+	assert_true(k[1].bytes == 3 * (24 + 40));
+}
+
 static void test_gemm_by_columns_and_rows(void **state)
 {
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
@@ -739,6 +774,7 @@ int main(void)
 		TEST(test_refuses_a_layer_that_is_not_there),
 		TEST(test_gemm_whole),
 		TEST(test_gemm_in_fp8),
+		TEST(test_kept_weights_are_cast_once),
 		TEST(test_gemm_by_columns_and_rows),
 		TEST(test_gemm_without_input_gradient),
 		TEST(test_expert_gemm),
