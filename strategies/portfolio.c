@@ -383,6 +383,7 @@ MQ_ENGINE(portfolio) = {
 	.summary = "several engines in turn within one budget, and moves on the best of them",
 	MQ_ENGINE_OWN(struct portfolio),
 	.heuristic = true,
+	.parts = true,
 	.proves = true, /* as far as its engines do */
 	.observe = observe,
 	.stop = stop,

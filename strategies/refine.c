@@ -162,6 +162,7 @@ MQ_ENGINE(refine) = {
 	.summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
 	MQ_ENGINE_OWN(struct refine),
 	.heuristic = true,
+	.parts = true,
 	.observe = observe,
 	.stop = stop,
 };

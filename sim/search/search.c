@@ -26,6 +26,7 @@ struct player {
 /* One proposal of a round. */
 struct entry {
 	struct player *player;
+	const struct mq_plan *proposed; /* as the engine knows it */
 	struct mq_candidate candidate;
 	bool judged; /* result is there */
 	bool late;   /* there was no time for it */
@@ -189,6 +190,29 @@ static uint32_t batch_now(const struct loop *loop, const struct player *p)
 	return room < batch ? (uint32_t)fmax(1, room) : batch;
 }
 
+/* What the engine proposes next, and the plan of the whole cluster that it stands for: of a part those are passed over
+ * that are of no order which goes on. */
+static enum mq_status propose(struct loop *loop, struct player *p, struct mq_plan *proposed, struct mq_plan *plan,
+			      struct mq_err *err)
+{
+	enum { MOST = 1000 };
+	const struct mq_engine *engine = p->spec->engine;
+	struct mq_result no = mq_result_none(MQ_VERDICT_INVALID);
+
+	for (uint32_t i = 0; i < MOST; i++) {
+		mq_plan_init(proposed, &loop->round, loop->search->q->model->n_ops);
+		MQ_TRY(engine->propose(p->state, &p->problem, &loop->round, proposed, err));
+		if (!p->problem.times) {
+			*plan = *proposed;
+			return MQ_OK;
+		}
+		if (mq_plan_times(proposed, loop->search->q->model, p->problem.times, &loop->round, plan))
+			return MQ_OK;
+		engine->observe(p->state, &p->problem, proposed, &no);
+	}
+	return MQ_DONE;
+}
+
 /* Takes up to a batch of proposals of one engine. */
 static void collect(struct loop *loop, struct player *p)
 {
@@ -196,15 +220,14 @@ static void collect(struct loop *loop, struct player *p)
 
 	for (uint32_t i = 0; i < batch && !p->done; i++) {
 		struct mq_err err = MQ_ERR_INIT;
-		struct mq_plan *plan = mq_arena_alloc(&loop->round, sizeof(*plan));
+		struct mq_plan *plan = mq_arena_array(&loop->round, 2, struct mq_plan);
 
 		if (p->index >= loop->search->evals || !(p->used_s < share_s(loop))) {
 			p->done = true;
 			return;
 		}
-		mq_plan_init(plan, &loop->round, loop->search->q->model->n_ops);
 		enter(p);
-		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round, plan, &err);
+		enum mq_status status = propose(loop, p, &plan[1], plan, &err);
 		leave(p);
 		if (stopped(loop)) { /* what it would have proposed with time is for the next run */
 			p->done = true;
@@ -217,6 +240,7 @@ static void collect(struct loop *loop, struct player *p)
 		}
 		mq_limits_apply(loop->search->limits, plan, loop->search->q->train);
 		struct entry e = { .player = p,
+				   .proposed = p->problem.times ? &plan[1] : plan,
 				   .candidate = { .engine = p->spec->label,
 						  .index = p->index++,
 						  .hash = mq_plan_hash(plan),
@@ -374,7 +398,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	if (p->deaf)
 		return MQ_OK;
 	enter(p);
-	p->spec->engine->observe(p->state, &p->problem, c->plan, &c->result);
+	p->spec->engine->observe(p->state, &p->problem, e->proposed, &c->result);
 	leave(p);
 	return MQ_OK;
 }
@@ -459,15 +483,17 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 {
 	const struct mq_search *s = loop->search;
 	const struct mq_engine *engine = p->spec->engine;
+	const struct mq_search_part *part = engine->parts ? s->part : NULL;
 	char what[64];
 
 	p->state = mq_arena_alloc(loop->arena, engine->state_size);
 	p->best = p->report->best_step_time_s = NAN;
 	p->report->engine = p->spec->label;
 	p->rng = rng_of(s, p->spec->label);
-	mq_costs_count(&p->costs, s, looked_at, p->loop);
+	mq_costs_count(&p->costs, s, part, looked_at, p->loop);
 	p->problem = (struct mq_problem){
-		.q = s->q,
+		.q = part ? &part->q : s->q,
+		.times = part ? part->times : 0,
 		.costs = &p->costs.costs,
 		.limits = s->limits,
 		.start = s->start,

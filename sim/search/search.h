@@ -38,6 +38,14 @@ struct mq_search_engine {
 	bool may_refuse;                /* a refusal in start is reported, not an error */
 };
 
+/* The question as engines that take a part for the whole hear it (mq_problem.times). */
+struct mq_search_part {
+	uint32_t times;
+	struct mq_question q;
+	const struct mq_costs *costs;
+	void *screen_context;
+};
+
 struct mq_search {
 	/* What is asked; all borrowed. */
 	const struct mq_question *q;
@@ -49,6 +57,7 @@ struct mq_search {
 	/* Several at once; false, or NULL: ask `screen` for one after the other. */
 	bool (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	void *screen_context;
+	const struct mq_search_part *part; /* NULL: engines hear all of it */
 	const struct mq_limits *limits;
 	/* Whose names `runs_in` has; none = the column stays empty. */
 	const struct mq_software_record *software;
@@ -202,12 +211,13 @@ enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUS
 struct mq_counted_costs {
 	struct mq_costs costs;
 	const struct mq_search *search;
+	const struct mq_search_part *part; /* what is asked about; NULL: all of it */
 	uint64_t screens;
-	/* Called with each plan that an engine asked about, with what the user fixed, and its answer. */
+	/* Called with each plan of the whole that an engine asked about, with what the user fixed, and its answer. */
 	void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result);
 	void *looker;
 };
-void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search,
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search, const struct mq_search_part *part,
 		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result),
 		    void *looker);
 /* MQ_EINPUT where no plan at all can have what --fix says: more ranks than devices, parts that divide no heads. */

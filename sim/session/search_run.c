@@ -188,14 +188,20 @@ static void draw(void *context, double done, const char *what)
 	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled, "", what);
 }
 
-/* What engines may ask about a plan before it is simulated. */
-static bool screen_with(struct mq_session *s, mq_execute_fn *execute, const struct mq_plan *plan,
+/* Who answers what engines ask about a plan before it is simulated. */
+struct screener {
+	struct mq_session *session;
+	const struct mq_question *q; /* the session's, or a part of it */
+};
+
+static bool screen_with(const struct screener *who, mq_execute_fn *execute, const struct mq_plan *plan,
 			struct mq_result *result)
 {
+	struct mq_session *s = who->session;
 	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
 	struct mq_err lost;
 	const struct mq_judge judge = {
-		.q = &s->q,
+		.q = who->q,
 		.execute = execute,
 		.fold = !s->asked->no_fold,
 		.interference = !s->asked->no_interference,
@@ -222,10 +228,11 @@ static bool fits(void *context, const struct mq_plan *plan, struct mq_result *re
  * is lost is an error of the next judgement. */
 static bool screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
-	struct mq_session *s = context;
+	const struct screener *who = context;
+	struct mq_session *s = who->session;
 	struct mq_err lost = MQ_ERR_INIT;
 
-	return n > 1 && s->asked->jobs > 1 && mq_session_screen(s, plan, n, result, &lost) == MQ_OK;
+	return n > 1 && s->asked->jobs > 1 && who->q == &s->q && mq_session_screen(s, plan, n, result, &lost) == MQ_OK;
 }
 
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
@@ -343,12 +350,68 @@ enum mq_status mq_listed_software(struct mq_arena *arena, struct mq_software_rec
 	return MQ_OK;
 }
 
+/* ---- a part for a large cluster ------------------------------------------------------------------ */
+
+/* PART: fewest devices of a part (chosen: two pods of most fabrics). STATES: most of a device's memory that the model's
+ * states may take where the part's devices share them: what a plan of the part lacks of memory, the whole lacks, too. */
+enum { PART = 256 };
+static const double STATES = 0.08, state_B = 16;
+
+/* Devices of each machine, where all are of one kind and machines follow each other; else 0. */
+static uint32_t equal_machines(const struct mq_cluster *c)
+{
+	uint32_t n = c->n_nodes && c->n_devices % c->n_nodes == 0 ? c->n_devices / c->n_nodes : 0;
+
+	for (uint32_t i = 0; n && i < c->n_devices; i++) {
+		const struct mq_device *d = &c->device[i], *first = c->device;
+		bool alike = d->kind == MQ_GPU && d->calib == first->calib && !strcmp(d->type, first->type) &&
+			     d->memory_B == first->memory_B && d->host_B == first->host_B && d->node == i / n;
+
+		n = alike ? n : 0;
+	}
+	return n;
+}
+
+/* The least part of a large cluster that its plans can be made from by more replicas; none: a part is too near the
+ * whole, or the whole itself is asked about. */
+static enum mq_status find_part(const struct mq_session *s, const struct mq_search_options *o, struct mq_arena *arena,
+				struct mq_search_part *part, struct mq_err *err)
+{
+	const struct mq_cluster *whole = s->q.cluster;
+	const struct mq_limits *l = &s->limits;
+	uint32_t n = whole->n_devices, machine = n > 2 * PART ? equal_machines(whole) : 0, times;
+	double memory_B = whole->device[0].memory_B > 0 ? whole->device[0].memory_B : (double)INFINITY;
+	double states_B = mq_model_totals(s->model).parameters * (s->train.infer ? 2 : state_B);
+
+	if (!machine || o->proof || s->start || s->asked->change.n || l->fix_dp || l->max_dp || l->max_devices)
+		return MQ_OK;
+	for (times = n / PART; times > 1; times--)
+		if (n / machine % times == 0 && fmod(s->train.batch, times) == 0 &&
+		    states_B <= STATES * memory_B * n / times)
+			break;
+	if (times < 2)
+		return MQ_OK;
+	struct mq_train *train = mq_arena_array(arena, 1, struct mq_train);
+	struct mq_cluster *cluster;
+
+	MQ_TRY(mq_cluster_part(whole, mq_arena_count(arena, n), n / times, arena, &cluster, err));
+	*train = s->train;
+	train->batch /= times;
+	*part = (struct mq_search_part){ .times = times, .q = s->q };
+	part->q.cluster = cluster;
+	part->q.train = train;
+	part->costs = mq_costs_new(&part->q, arena);
+	return MQ_OK;
+}
+
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o, const char *dir,
 				 struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	const struct mq_asked *q = session->asked;
 	struct parts parts = { .arena = &session->arena };
 	struct bar bar = { .on = isatty(2) };
+	struct mq_search_part part = { .times = 0 };
+	struct screener all = { session, &session->q }, some = { session, &part.q };
 	struct mq_software_record *software;
 	uint32_t n_software;
 
@@ -358,13 +421,16 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	MQ_TRY(mq_listed_software(&session->arena, &software, &n_software, err));
 	if (o->proof)
 		MQ_TRY(check_proof(&parts, err));
+	MQ_TRY(find_part(session, o, &session->arena, &part, err));
+	part.screen_context = &some;
 	struct mq_search search = {
 		.q = &session->q,
 		.costs = mq_costs_new(&session->q, &session->arena),
 		.screen = screen,
 		.fits = fits,
 		.screen_all = screen_all,
-		.screen_context = session,
+		.screen_context = &all,
+		.part = part.times ? &part : NULL,
 		.limits = &session->limits,
 		.software = software,
 		.n_software = n_software,

@@ -319,21 +319,31 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	return true;
 }
 
+/* Micro-batches whose activations a rank holds at its fullest, in those of all its layers. Of an interleaved schedule
+ * the chunks run before the first backward pass (Megatron core); a V holds on every rank as many as the first rank of
+ * 1F1B, its weight gradients wait for the end. */
+static double in_flight(const struct mq_hybrid_candidate *k, uint32_t s)
+{
+	const struct mq_pipeline_kind *kind = mq_pipeline_kind(k->pipeline);
+	double m = k->micro_batches, p = k->n_stages, chunks = k->chunks;
+
+	if (kind->keeps_all)
+		return m;
+	if (mq_pipeline_is_v(k->pipeline))
+		return fmin(m, p);
+	return fmin(m, kind->rounds ? (2 * (p - s - 1) + (chunks - 1) * p + 1) / chunks : p - s);
+}
+
 /* Bytes that a stage lacks. No plan of the stage needs less than this counts: what lies there only while an op runs is
- * left out, so that nothing that fits is dropped. A rank of a V holds M micro-batches of its first chunk and one of its
- * second, or as many in all as 1F1B's first rank does. */
+ * left out, so that nothing that fits is dropped. */
 static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	bool first = s == 0, last = s == tail_stage(k), v = mq_pipeline_is_v(k->pipeline);
-	double flight = v ? fmin((k->micro_batches + 1) / 2.0, k->n_stages) : fmin(k->micro_batches, k->n_stages - s),
-	       excess = -INFINITY;
+	double flight = in_flight(k, s), excess = -INFINITY;
 	double away = fmin(stage->layers, mq_software_of(c->problem)->offload_layers);
-
-	if (mq_pipeline_kind(k->pipeline)->keeps_all)
-		flight = k->micro_batches;
 	double held = stage->layers * m[0] + (first ? m[1] : 0) + (last ? m[2] : 0);
 	double kept = flight * ((stage->layers - away) * m[3] + (first && !v ? m[4] : 0));
 	if (last) /* what it keeps has gone when the layer before it is computed again; of a V it is there once */

@@ -65,6 +65,53 @@ static void shape(struct question *q, struct mq_shape s, struct mq_plan *plan)
 	assert_int_equal(mq_plan_from_shape(&s, q->model, q->cluster, &q->arena, plan, &err), MQ_OK);
 }
 
+/* A plan of a part, made as large as the whole, is the shape's plan with as many more replicas: of every division of
+ * two devices, stages or replicas first, and experts. Devices of no order, and those of half a machine, stay. */
+static void a_part_grows_to_the_whole(void **state)
+{
+	struct question q;
+	struct mq_model_request request = {
+		.spec = "moe:layers=4,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,vocab=64",
+		.train = &q.train,
+		.seq = 64
+	};
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t grown = 0;
+
+	ask(&q, 8);
+	assert_int_equal(mq_model_load(&request, &q.arena, &q.model, &err), MQ_OK);
+	for (uint32_t i = 0; i < 2 * 3 * 3 * 3 * 2; i++) {
+		struct mq_shape s = { .dp = 1 + i / 2 % 3, /* one, two, four */
+				      .tp = 1u << i / 6 % 3 % 2,
+				      .pp = 1u << i / 18 % 3 % 2,
+				      .ep = 1u << i / 54 % 2,
+				      .micro_batches = 2,
+				      .pipeline = MQ_PIPE_1F1B,
+				      .sync = MQ_SYNC_ZERO1 };
+		struct mq_plan small, large, got;
+
+		s.dp += s.dp == 3;
+		s.sequence_parallel = s.tp > 1;
+		if (s.dp * s.tp * s.pp > 4 || s.dp % s.ep || (i % 2 && s.dp == 1)) /* one replica has no order */
+			continue;
+		s.device = i % 2 ? mq_shape_replica_major(&s, &q.arena) : NULL;
+		shape(&q, s, &small);
+		s.dp *= 2;
+		s.device = i % 2 ? mq_shape_replica_major(&s, &q.arena) : NULL;
+		shape(&q, s, &large);
+		mq_switch_set(&q.problem, &small, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
+		mq_switch_set(&q.problem, &large, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
+		assert_true(mq_plan_times(&small, q.model, 2, &q.arena, &got));
+		assert_int_equal(mq_plan_hash(&got), mq_plan_hash(&large));
+		grown++;
+	}
+	assert_in_range(grown, 16, 64);
+	struct mq_plan odd, got;
+	shape(&q, (struct mq_shape){ .dp = 4, .micro_batches = 1, .device = (const uint32_t[]){ 0, 2, 1, 3 } }, &odd);
+	assert_false(mq_plan_times(&odd, q.model, 2, &q.arena, &got));
+	mq_arena_fini(&q.arena);
+}
+
 /* All neighbours are sound; those of a pipeline of two stages of four layers have one of (3, 5), and those of
  * four replicas of eight samples, one three times as slow, one in which it has a sample less. */
 static void neighbours_are_plans(void **state)
@@ -347,15 +394,13 @@ static void bound_of_any_plan(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(neighbours_are_plans),
-					    cmocka_unit_test(switches_are_moves),
-					    cmocka_unit_test(hosts_take_what_is_computed_again),
-					    cmocka_unit_test(effects_are_told_apart),
-					    cmocka_unit_test(like_devices_may_be_exchanged),
-					    cmocka_unit_test(an_uplink_makes_pairs),
-					    cmocka_unit_test(a_slow_device_is_a_class),
-					    cmocka_unit_test(bound_of_any_plan),
-					    cmocka_unit_test(samples_are_dealt_out) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
+		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
+		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
+		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),
+		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,66 @@ static void rows_do_not_depend_on_chunks(void **state)
 	assert_memory_equal(first, mq_table[MQ_TABLE_candidates].header, strlen(mq_table[MQ_TABLE_candidates].header));
 }
 
+/* An engine that takes a part hears of two devices of four and half of the batch; who judges gets four. What it hears of
+ * is the plan that it made; devices in no order are passed over and cost no evaluation. */
+static enum mq_status propose_part(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+				   struct mq_plan *plan, struct mq_err *err)
+{
+	struct draw *s = state;
+	uint32_t order[] = { s->heard % 2 ? 0 : 1, s->heard % 2 ? 1 : 0 }; /* every other one goes on */
+	struct mq_config c = { .n_devices = 2, .device = order, .split = MQ_UNSPLIT };
+
+	assert_int_equal(problem->q->cluster->n_devices, 2);
+	assert_true(problem->q->train->batch == 2 && problem->times == 2);
+	c.split[MQ_DIM_BATCH] = 2;
+	s->proposals++;
+	plan->micro_batches = 1;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
+	return MQ_OK;
+}
+
+static void observe_part(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+			 const struct mq_result *result)
+{
+	struct draw *s = state;
+
+	assert_int_equal(plan->config[0].n_devices, 2);
+	assert_int_equal(result->verdict, s->heard++ % 2 ? MQ_VERDICT_OK : MQ_VERDICT_INVALID);
+}
+
+static void a_part_stands_for_the_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_engine parts = engine_of_1;
+	const struct mq_search_engine one[] = { { &parts, "", "parts", false } };
+	struct mq_train train = { .batch = 2 };
+	struct mq_search_part part = { .times = 2, .q = f->q, .costs = &f->costs };
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, one, 1);
+
+	parts.parts = true;
+	parts.propose = propose_part;
+	parts.observe = observe_part;
+	for (uint32_t op = 0; op < f->model->n_ops; op++)
+		f->model->op[op].splits |= 1u << MQ_DIM_BATCH;
+	part.q.train = &train;
+	part.q.cluster = mq_cluster_flat(&f->arena, 2, "ideal", 1e12, 1e9, 1e9, 1e-6);
+	s.part = &part;
+	s.n_engines = 1;
+	s.evals = 5;
+	s.dir = NULL;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.feasible, 5);
+	assert_int_equal(out.n_best, 1);
+	const struct mq_config *c = &out.best[0].plan->config[0];
+	assert_int_equal(c->n_devices, 4);
+	assert_int_equal(c->split[MQ_DIM_BATCH], 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(c->device[i], i);
+}
+
 static void best_are_sorted_and_distinct(void **state)
 {
 	struct fixture *f = *state;
@@ -705,6 +765,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rows_do_not_depend_on_chunks, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_stands_for_the_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(best_are_sorted_and_distinct, setup, teardown),
 		cmocka_unit_test_setup_teardown(near_equal_plans_are_one_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(near_equal_plans_do_not_crowd_out_others, setup, teardown),

@@ -3,7 +3,8 @@
  *
  * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which gives those
  * of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what a lane has under way runs at a
- * speed that is set anew whenever a flow begins or ends.
+ * speed that is set anew whenever a flow begins or ends: of those flows alone that share links with it, or with others
+ * that do, since no rate beyond these changes.
  *
  * A communication whose replicas do not end together makes the run inexact: the representative is not like the others
  * then, and the schedule must be run whole. SPDX-License-Identifier: Apache-2.0 */
@@ -18,19 +19,25 @@ enum { COPIES = 2 }; /* of a communication that may be under way more than once:
 
 struct mq_folded_flows {
 	struct mq_equivalence q;
-	uint32_t *slot_of; /* [communications] its number in q, MQ_NONE where none was built */
-	uint32_t *copies;  /* [communications] that follow each other in q */
-	bool *busy;        /* [q.n_communications] under way */
-	double *cap_Bps;   /* [flows] without slowness */
-	double *left_B, *done_s;
+	uint32_t *slot_of;       /* [communications] its number in q, MQ_NONE where none was built */
+	uint32_t *copies;        /* [communications] that follow each other in q */
+	bool *busy;              /* [q.n_communications] under way */
+	double *cap_Bps;         /* [flows] without slowness */
+	double *left_B, *done_s; /* [flows] left_B at at_s */
+	double *at_s;
 	bool *runs;
-	double *before_Bps; /* [flows] rates until they were set anew */
 	struct lane **lane; /* [flows] who runs it */
 	uint32_t n_wake;
 	struct lane **wake; /* [flows] lanes signalled whose semaphores are still to be released */
-	uint32_t n_running, *running;
-	double at_s;  /* until when left_B is known */
-	double rated; /* flows whose rates were found, in all */
+	/* Running flows of each link, a list through the places of net.link: place + 1, 0 = none. */
+	uint32_t *head;          /* [links] */
+	uint32_t *next, *before; /* [places] */
+	uint32_t *flow_at;       /* [places] whose it is */
+	/* Flows that a change reaches, and the links through which it does. */
+	uint32_t n_part, *part, n_reached, *reached;
+	bool *in_part, *is_reached;
+	double *before_Bps; /* [flows] of part: rates until they were set anew */
+	double rated;       /* flows whose rates were found, in all */
 };
 
 /* Clock seconds in which the rate of one flow is found, on one core of 2026; within a factor of three. */
@@ -76,99 +83,166 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 	f->cap_Bps = mq_arena_array(sim->arena, n, double);
 	memcpy(f->cap_Bps, f->q.net.cap_Bps, n * sizeof(*f->cap_Bps));
 	f->left_B = mq_arena_array(sim->arena, n, double);
+	f->at_s = mq_arena_array(sim->arena, n, double);
 	f->done_s = mq_arena_array(sim->arena, n, double);
 	f->runs = mq_arena_array(sim->arena, n, bool);
-	f->before_Bps = mq_arena_array(sim->arena, n, double);
 	f->lane = mq_arena_array(sim->arena, n, struct lane *);
 	f->wake = mq_arena_array(sim->arena, n, struct lane *);
-	f->running = mq_arena_array(sim->arena, n, uint32_t);
+	f->part = mq_arena_array(sim->arena, n, uint32_t);
+	f->in_part = mq_arena_array(sim->arena, n, bool);
+	f->before_Bps = mq_arena_array(sim->arena, n, double);
+	f->head = mq_arena_array(sim->arena, f->q.net.n_links, uint32_t);
+	f->reached = mq_arena_array(sim->arena, f->q.net.n_links, uint32_t);
+	f->is_reached = mq_arena_array(sim->arena, f->q.net.n_links, bool);
+	f->next = mq_arena_array(sim->arena, f->q.net.first[n], uint32_t);
+	f->before = mq_arena_array(sim->arena, f->q.net.first[n], uint32_t);
+	f->flow_at = mq_arena_array(sim->arena, f->q.net.first[n], uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++)
+			f->flow_at[k] = i;
 	return MQ_OK;
 }
 
-/* What has gone since the rates were set. */
-static void advance(struct sim *sim)
+/* What has gone of a flow since its rate was set. */
+static void advance(const struct sim *sim, uint32_t i)
 {
 	struct mq_folded_flows *f = sim->folded;
-	double step_s = sim->now_s - f->at_s;
 
-	for (uint32_t r = 0; r < f->n_running && step_s > 0; r++)
-		f->left_B[f->running[r]] -= f->q.net.rate_Bps[f->running[r]] * step_s;
-	f->at_s = sim->now_s;
+	f->left_B[i] -= f->q.net.rate_Bps[i] * (sim->now_s - f->at_s[i]);
+	f->at_s[i] = sim->now_s;
 }
 
-/* Some of a lane's began or ended: new rates, and a word to every other lane whose end has moved. Others may
- * run, and come here too, while a semaphore is released: by then it is settled who is to be told. */
+/* Links of a flow that begins or ends get other rates. */
+static void reach(struct mq_folded_flows *f, uint32_t i)
+{
+	for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++) {
+		uint32_t l = f->q.net.link[k];
+
+		if (!f->is_reached[l])
+			f->reached[f->n_reached++] = l;
+		f->is_reached[l] = true;
+	}
+}
+
+static void take_part(const struct sim *sim, uint32_t i)
+{
+	struct mq_folded_flows *f = sim->folded;
+
+	if (f->in_part[i])
+		return;
+	f->in_part[i] = true;
+	f->part[f->n_part++] = i;
+	advance(sim, i);
+	reach(f, i);
+}
+
+static void start_flow(const struct sim *sim, uint32_t i)
+{
+	struct mq_folded_flows *f = sim->folded;
+
+	f->runs[i] = true;
+	f->left_B[i] = f->q.bytes[i];
+	f->at_s[i] = sim->now_s;
+	f->q.net.rate_Bps[i] = 0;
+	for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++) {
+		uint32_t *head = &f->head[f->q.net.link[k]];
+
+		f->next[k] = *head;
+		f->before[k] = 0;
+		if (*head)
+			f->before[*head - 1] = k + 1;
+		*head = k + 1;
+	}
+	take_part(sim, i);
+}
+
+static void end_flow(const struct sim *sim, uint32_t i)
+{
+	struct mq_folded_flows *f = sim->folded;
+
+	f->runs[i] = false;
+	f->done_s[i] = sim->now_s;
+	for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++) {
+		if (f->before[k])
+			f->next[f->before[k] - 1] = f->next[k];
+		else
+			f->head[f->q.net.link[k]] = f->next[k];
+		if (f->next[k])
+			f->before[f->next[k] - 1] = f->before[k];
+	}
+	reach(f, i);
+}
+
+/* Some of a lane's began or ended: new rates for all that this reaches, and a word to every other lane whose end has
+ * moved. Others may run, and come here too, while a semaphore is released: by then it is settled who is to be told. */
 static void set_rates(const struct lane *by)
 {
 	struct mq_folded_flows *f = by->sim->folded;
 
-	f->rated += f->n_running;
-	if (mq_sim_folded_dear(by->sim))
-		return;
-	for (uint32_t r = 0; r < f->n_running; r++)
-		f->before_Bps[f->running[r]] = f->q.net.rate_Bps[f->running[r]];
-	mq_fluid_rates(&f->q.net, f->running, f->n_running);
-	for (uint32_t r = 0; r < f->n_running; r++) {
-		uint32_t i = f->running[r];
+	for (uint32_t r = 0; r < f->n_reached; r++)
+		for (uint32_t k = f->head[f->reached[r]]; k; k = f->next[k - 1])
+			take_part(by->sim, f->flow_at[k - 1]);
+	for (uint32_t r = 0; r < f->n_part; r++)
+		f->before_Bps[r] = f->q.net.rate_Bps[f->part[r]];
+	f->rated += f->n_part;
+	if (!mq_sim_folded_dear(by->sim))
+		mq_fluid_rates(&f->q.net, f->part, f->n_part);
+	for (uint32_t r = 0; r < f->n_part; r++) {
+		uint32_t i = f->part[r];
 		struct lane *lane = f->lane[i];
 
-		if (f->q.net.rate_Bps[i] == f->before_Bps[i] || lane == by || !lane->running || lane->signalled)
+		f->in_part[i] = false;
+		if (f->q.net.rate_Bps[i] == f->before_Bps[r] || lane == by || !lane->running || lane->signalled)
 			continue;
 		lane->signalled = true;
 		f->wake[f->n_wake++] = lane;
 	}
+	for (uint32_t r = 0; r < f->n_reached; r++)
+		f->is_reached[f->reached[r]] = false;
+	f->n_part = f->n_reached = 0;
 	while (f->n_wake)
 		sg_sem_release(f->wake[--f->n_wake]->changed);
 }
 
 static void begin(struct lane *lane, uint32_t slot, double slowness)
 {
-	struct sim *sim = lane->sim;
-	struct mq_folded_flows *f = sim->folded;
+	struct mq_folded_flows *f = lane->sim->folded;
 
-	advance(sim);
 	f->busy[slot] = true;
 	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++) {
 		f->q.net.cap_Bps[i] = slowness < 1 ? fmin(f->cap_Bps[i], f->q.way_Bps[i]) * slowness : f->cap_Bps[i];
-		f->left_B[i] = f->q.bytes[i];
 		f->lane[i] = lane;
-		f->runs[i] = true;
-		f->running[f->n_running++] = i;
+		start_flow(lane->sim, i);
 	}
 	set_rates(lane);
 }
 
 /* Takes away the flows of a lane that have ended by now; `least_s`: what was left of the first to end. */
-static bool end_flows(struct lane *lane, uint32_t slot, double least_s)
+static bool end_flows(const struct sim *sim, uint32_t slot, double least_s)
 {
-	struct sim *sim = lane->sim;
 	struct mq_folded_flows *f = sim->folded;
-	uint32_t n = 0, before = f->n_running;
+	bool any = false;
 
-	for (uint32_t r = 0; r < before; r++) {
-		uint32_t i = f->running[r];
-		bool own = i >= f->q.flow_first[slot] && i < f->q.flow_first[slot + 1];
-		double left_s = f->left_B[i] / f->q.net.rate_Bps[i];
-
-		if (own && left_s <= least_s + RESOLUTION_S) {
-			f->runs[i] = false;
-			f->done_s[i] = sim->now_s;
-			continue;
+	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++)
+		if (f->runs[i] && f->left_B[i] / f->q.net.rate_Bps[i] <= least_s + RESOLUTION_S) {
+			end_flow(sim, i);
+			any = true;
 		}
-		f->running[n++] = i;
-	}
-	f->n_running = n;
-	return n < before;
+	return any;
 }
 
 /* Seconds until the first of a lane's flows ends; +inf: all have. */
-static double next_end(const struct mq_folded_flows *f, uint32_t slot)
+static double next_end(const struct sim *sim, uint32_t slot)
 {
+	struct mq_folded_flows *f = sim->folded;
 	double least_s = INFINITY;
 
-	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++)
-		if (f->runs[i])
-			least_s = fmin(least_s, f->left_B[i] / f->q.net.rate_Bps[i]);
+	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++) {
+		if (!f->runs[i])
+			continue;
+		advance(sim, i);
+		least_s = fmin(least_s, f->left_B[i] / f->q.net.rate_Bps[i]);
+	}
 	return fmax(least_s, 0);
 }
 
@@ -189,11 +263,11 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 		lane->changed = sg_sem_init(0);
 	lane->running = true;
 	begin(lane, slot, slowness);
-	while (least_s = next_end(f, slot), isfinite(least_s)) {
+	while (least_s = next_end(sim, slot), isfinite(least_s)) {
 		bool over = least_s <= RESOLUTION_S;
 
 		if (mq_sim_folded_dear(sim)) { /* the run is refused: what is left of it takes no time */
-			(void)end_flows(lane, slot, INFINITY);
+			(void)end_flows(sim, slot, INFINITY);
 			break;
 		}
 		double end_s = sim->now_s + least_s;
@@ -203,8 +277,7 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 		if (over)
 			mq_sim_reached(sim, end_s);
 		lane->signalled = lane->signalled && over;
-		advance(sim);
-		if (over && end_flows(lane, slot, next_end(f, slot)))
+		if (over && end_flows(sim, slot, next_end(sim, slot)))
 			set_rates(lane);
 	}
 	lane->running = false;

@@ -110,8 +110,11 @@ struct mq_problem {
 	const char *objective;       /* --objective ("step-time", "max-load", "latency", ...) */
 	struct mq_rng *rng;          /* this engine's own */
 	struct mq_arena *arena;      /* lifetime: the run */
-	uint64_t evals;              /* budget in evaluations; UINT64_MAX = none */
-	double seconds;              /* budget in seconds; +inf = none */
+	/* 0, or q is about a part of a large cluster of equal machines, with its part of the batch: plans are made so
+	 * many times as large before they are judged, and results are those of all of it. */
+	uint32_t times;
+	uint64_t evals; /* budget in evaluations; UINT64_MAX = none */
+	double seconds; /* budget in seconds; +inf = none */
 	/* Poll in long loops: false = stop now. `done` in 0..1 feeds the progress bar (NaN = unknown). */
 	bool (*tick)(void *context, double done, const char *what);
 	void *tick_context;
@@ -139,6 +142,7 @@ struct mq_engine {
 	uint32_t batch; /* proposals before observing; 0 counts as 1 */
 	bool heuristic; /* does not promise the optimum on tiny cases */
 	uint32_t lacks; /* MQ_LACKS_...: what its plans never have */
+	bool parts;     /* takes a part for a large cluster (mq_problem.times); it has a batch of one */
 	bool proves;    /* shows lower bounds where problem->bound asks for them */
 	/* Optional: refuse (MQ_EINPUT, MQ_ENODEV) what it cannot do, allocate from problem->arena. */
 	enum mq_status (*start)(void *state, const struct mq_problem *problem, struct mq_err *err);

@@ -120,6 +120,10 @@ MQ_API void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct 
 MQ_API uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_devices);
 /* The index of a config just like this one: the newest of the plan, or else a copy, which is added. */
 MQ_API uint32_t mq_plan_intern(struct mq_plan *plan, const struct mq_config *like, struct mq_arena *arena);
+/* The same plan with so many times the replicas, of so many times the devices and samples; false: its devices are in no
+ * order that goes on. */
+MQ_API bool mq_plan_times(const struct mq_plan *plan, const struct mq_model *model, uint32_t times,
+			  struct mq_arena *arena, struct mq_plan *out);
 /* Stages that its configs name. */
 MQ_API uint32_t mq_plan_stage_count(const struct mq_plan *plan);
 

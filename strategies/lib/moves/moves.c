@@ -270,7 +270,8 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 
 	look(space, plan, arena, &v);
 	list_stages(space, plan, &v, &l);
-	list_places(plan, &v, &l);
+	if (!space->problem->times) /* in a part devices are numbered as in the whole */
+		list_places(plan, &v, &l);
 	list_globals(space, plan, &v, &l);
 	list_choices(space, plan, &v, &l);
 	list_shares(space, plan, &v, &l);
