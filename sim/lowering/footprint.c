@@ -88,8 +88,7 @@ struct here {
 	uint32_t id;
 };
 
-/* Bytes of an element of a copy for GEMMs in fp8 or fp4, with the scales of blocks of 32 or 16 elements. */
-static double cast_B(const struct mq_train *train)
+double mq_low_copy_B(const struct mq_train *train)
 {
 	double size = mq_dtype_size(mq_train_gemm_dtype(train));
 
@@ -116,7 +115,7 @@ static double weights_B(const struct here *at, double elems)
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
 	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
-	double copies_B = (one ? 1 : 2) * elems * cast_B(train);
+	double copies_B = (one ? 1 : 2) * elems * mq_low_copy_B(train);
 	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* as they are multiplied, and nothing beside that */
 		return copies_B + whole_B - elems * mq_op_param_B(at->op, train);
 	if (s->fp8_params && mq_train_gemm_dtype(train) == MQ_FP8)

@@ -92,6 +92,7 @@ struct mq_transfer {
 	uint32_t parts;          /* > 1: made by so many calls, each beside a part of the GEMM that
 				    makes or takes the tensor (overlap_tp) */
 	double elems;            /* per sample */
+	double elem_B;           /* of an element, where collectives move it */
 	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
 	uint32_t from_stage;
 	uint32_t to_stage;
@@ -390,6 +391,9 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
  * forward ones. Keeps the order of each template on every device. */
 uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward, uint32_t n_devices,
 			struct mq_arena *arena);
+
+/* Bytes of an element of a copy for GEMMs in fp8 or fp4, with the scales of blocks of 32 or 16 elements (footprint.c). */
+double mq_low_copy_B(const struct mq_train *train);
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);

@@ -343,13 +343,17 @@ static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
 	return true;
 }
 
-bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer)
+static bool gathers_sequence(const struct mq_transfer *t)
 {
-	const struct mq_transfer *t = &moves->transfer[transfer];
 	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
-	return !t->channel && t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
+	return t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
 	       c.step[0].kind == MQ_COLL_ALL_GATHER && c.step[0].role == MQ_ROLE_SEQ;
+}
+
+bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer)
+{
+	return !moves->transfer[transfer].channel && gathers_sequence(&moves->transfer[transfer]);
 }
 
 bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer)
@@ -386,6 +390,37 @@ static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 	return 1;
 }
 
+/* Does this op multiply copies in few bits? */
+static bool quantized(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_op *o = &low->model->op[op];
+
+	return mq_train_casts(low->train) && low->software->save_quantized_operands && o->kind == MQ_OP_GEMM &&
+	       o->layer != MQ_NONE && !o->adapter;
+}
+
+static bool all_takers_quantized(const struct mq_low *low, uint32_t transfer)
+{
+	uint32_t op = low->moves.transfer[transfer].op;
+
+	MQ_EACH_OUT(low->model, op, e)
+		if (low->model->op[e->dst].adapter ||
+		    (low->moves.edge_forward[e - low->model->edge] == transfer && !quantized(low, e->dst)))
+			return false;
+	return true;
+}
+
+/* An element as it travels. What GEMMs in few bits take alone is gathered along the sequence as they multiply it, where
+ * software keeps it so (Transformer Engine: gather_along_first_dim of what norms and casts have written; norms that
+ * adapters read too write 16 bits, return_layernorm_output_gathered). */
+static double elem_B(const struct mq_low *low, uint32_t transfer)
+{
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
+	bool few = t->channel ? quantized(low, t->op) : all_takers_quantized(low, transfer);
+
+	return few && gathers_sequence(t) ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype);
+}
+
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)
 {
 	const struct mq_transfer *t = &moves->transfer[transfer];
@@ -409,6 +444,8 @@ void mq_transfers_plan(struct mq_low *low)
 	low->moves.out_first[m->n_ops] = low->moves.n;
 	for (uint32_t op = 0; op < m->n_ops && !low->train->infer; op++)
 		plan_backward(low, op);
-	for (uint32_t t = 0; t < low->moves.n; t++)
+	for (uint32_t t = 0; t < low->moves.n; t++) {
 		low->moves.transfer[t].parts = low->plan->overlap_tp ? parts_of(low, t) : 1;
+		low->moves.transfer[t].elem_B = elem_B(low, t);
+	}
 }

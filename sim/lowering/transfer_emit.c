@@ -67,8 +67,7 @@ static void emit_step(struct mq_low *low, const struct mq_transfer *t, const str
 			.kind = step->kind,
 			.stream = beside ? MQ_STREAM_EXPERT : MQ_STREAM_COMM,
 			.seats = seats,
-			.bytes = step->fraction * t->elems * micro_batch_samples(low) * g->fullest *
-				 mq_dtype_size(low->train->dtype),
+			.bytes = step->fraction * t->elems * micro_batch_samples(low) * g->fullest * t->elem_B,
 			.dtype = low->train->dtype,
 			.op = t->op,
 			.phase = t->channel || t->again ? MQ_BACKWARD : MQ_FORWARD,

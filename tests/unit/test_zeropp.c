@@ -1,4 +1,5 @@
-/* test_zeropp.c - ZeRO-3 with few bits on the wire and a second copy of parameters nearby: bytes, ranks, memory by hand.
+/* test_zeropp.c - few bits on the wire: ZeRO-3, which may have a second copy of parameters nearby, and sequence
+ * parallelism of GEMMs in fp8: bytes, ranks, memory by hand.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,10 +80,39 @@ static void backward_gathers_nearby(void **state)
 	lowered_close(&w);
 }
 
+/* Of GEMMs in fp8 whose copies are kept the operands travel as they are multiplied, forward and backward: one byte and
+ * not two; what the head takes and what is scattered stays whole. */
+static void kept_copies_are_gathered(void **state)
+{
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1, .sequence_parallel = true };
+	const double activation = 16.0 * 32 * 64;
+	struct lowered w;
+	double at[2][2], scattered[2];
+
+	lowered_open(&w, GPT, 8, 16);
+	w.calib->device[0].peak_flops[MQ_FP8] = 1e12;
+	w.train.gemm_dtype = MQ_GEMM_FP8;
+	for (int kept = 0; kept < 2; kept++) {
+		w.software.save_quantized_operands = kept;
+		struct mq_schedule *s = lowered_shape(&w, &shape);
+
+		at[kept][0] = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
+		at[kept][1] = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD).bytes;
+		scattered[kept] = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).bytes;
+	}
+	assert_within(at[0][0], 2 * (2 * 2 + 1) * 2 * activation, 1e-6); /* ranks, GEMMs of layers and the head */
+	assert_within(at[0][0] - at[1][0], 2 * 2 * 2 * activation, 1e-6);
+	/* gradients of what two row-parallel GEMMs of a layer give, and what the others took, once more */
+	assert_within(at[0][1] - at[1][1], 2 * 4 * 2 * activation, 1e-6);
+	assert_within(scattered[0], scattered[1], 1e-6);
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_wire_carries_fewer_bytes),
+		cmocka_unit_test(kept_copies_are_gathered),
 		cmocka_unit_test(backward_gathers_nearby),
 	};
 
