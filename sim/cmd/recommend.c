@@ -95,6 +95,12 @@ static void list_counts(struct recommend *r, FILE *file)
 	fputc('\n', file);
 }
 
+static void put_limits(const char *key, const struct mq_list *list, FILE *file)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		fprintf(file, "%s%s%s%s", i ? " " : key, i ? "" : " = ", list->item[i], i + 1 < list->n ? "" : "\n");
+}
+
 static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 {
 	MQ_FREED struct mq_words memory = { NULL, 0 };
@@ -102,11 +108,13 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 	const char *path = mq_arena_printf(&r->arena, "%s/study.ini", r->dir);
 	struct mq_asked q = r->asked;
 
-	/* Points have --fix and --max from the command itself; what was left open stays so: a device type fills it in. */
+	/* What was left open stays so: a device type fills it in. */
 	q.change.n = q.fix.n = q.max.n = 0;
 	mq_args_print(mq_question_args, &q, MQ_ARG_OWN_DEFAULT, file);
 	for (uint32_t i = 0; i < r->asked.change.n; i++)
 		fprintf(file, "%s\n", r->asked.change.item[i]);
+	put_limits("fix", &r->asked.fix, file);
+	put_limits("max", &r->asked.max, file);
 	if (q.batch_given)
 		fprintf(file, "batch = %.9g\n", q.train.batch);
 	if (q.dtype_given)
@@ -139,8 +147,6 @@ static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, st
 	}
 	MQ_TRY(status);
 	point.asked.jobs = r->asked.jobs;
-	point.asked.fix = r->asked.fix;
-	point.asked.max = r->asked.max;
 	MQ_TRY(mq_study_run(&r->study, &point, NULL, &r->arena, &text, err));
 	fprintf(r->rows, "%.*s\n", (int)strcspn(text, "\n"), text);
 	fflush(r->rows);
@@ -287,8 +293,11 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 	mq_json_done(saved);
 	if (saved >= 0)
 		mq_tables_json(r->dir, shown, stdout);
-	if (status == MQ_OK)
-		status = mq_tables_page(r->dir, r->target, shown, NULL, err);
+	if (status != MQ_OK && status != MQ_ENOPLAN)
+		return status;
+	const struct mq_err answer_err = *err;
+	MQ_TRY(mq_tables_page(r->dir, r->target, shown, NULL, err));
+	*err = answer_err;
 	return status;
 }
 
@@ -314,11 +323,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_bad(err,
 			      "-p: recommend compares the devices of --gpu; keys of their machines follow a colon, as "
 			      "H100:network=roce");
-	if (!r.gpus || !r.target || !r.dir)
+	bool gpus = r.gpus && r.gpus[strspn(r.gpus, " ,")];
+	if (!gpus || !r.target || !r.dir)
 		return mq_bad(err,
 			      "%s is missing: maquette recommend -m MODEL --batch N --gpu 'H100, H200' --target "
 			      "tokens/day=2e11 -o DIR",
-			      !r.gpus   ? "--gpu" :
+			      !gpus     ? "--gpu" :
 			      !r.target ? "--target" :
 					  "-o");
 	enum mq_status status = recommend(&r, err);

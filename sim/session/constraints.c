@@ -38,25 +38,23 @@ static const struct mq_arg max_rows[] = {
 static enum mq_status read_limits(const char *option, const struct mq_arg *rows, const struct mq_list *list,
 				  struct mq_limits *limits, struct mq_err *err)
 {
-	char prefix[16], names[128] = "";
+	char prefix[16], names[128] = "", key[16], value[64];
 	size_t used = 0;
+	int n;
 
 	snprintf(prefix, sizeof(prefix), "--%s ", option);
-	for (uint32_t i = 0; i < list->n; i++) {
-		const char *equals = strchr(list->item[i], '=');
-		char key[16] = "";
-
-		if (equals && (size_t)(equals - list->item[i]) < sizeof(key))
-			memcpy(key, list->item[i], (size_t)(equals - list->item[i]));
-		const struct mq_arg *row = mq_arg_find(rows, key);
-		if (row) {
-			MQ_TRY(mq_arg_set(row, limits, prefix, equals + 1, err));
-			continue;
+	for (uint32_t i = 0; i < list->n; i++) /* each may be several, blanks between */
+		for (const char *c = list->item[i]; *(c += strspn(c, " ")) || c == list->item[i]; c += n) {
+			bool pair = sscanf(c, "%15[^= ]=%63[^ ]%n", key, value, &n) == 2;
+			const struct mq_arg *row = pair ? mq_arg_find(rows, key) : NULL;
+			if (row) {
+				MQ_TRY(mq_arg_set(row, limits, prefix, value, err));
+				continue;
+			}
+			for (row = rows; row->type != MQ_ARG_END; row++)
+				used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", row->name);
+			return mq_bad(err, "%s%s: give KEY=VALUE with KEY one of%s", prefix, list->item[i], names);
 		}
-		for (row = rows; row->type != MQ_ARG_END; row++)
-			used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", row->name);
-		return mq_bad(err, "%s%s: give KEY=VALUE with KEY one of%s", prefix, list->item[i], names);
-	}
 	return MQ_OK;
 }
 

@@ -47,7 +47,13 @@ try 2 'gpu=T5: no such device type' recommend "${ask[@]}" --gpu T5 --target toke
 try 2 'q/study.ini: lists are for --gpu alone' recommend "${ask[@]}" --gpu T4 --change device.T4.price_per_h=1,2 --target tokens/day=1e9 -o q
 try 2 'compares the devices of --gpu' recommend "${ask[@]}" -p dgx1_v100 --gpu T4 --target tokens/day=1e9 -o q
 try 2 '^maquette recommend: --gpu is missing' recommend "${ask[@]}" --target tokens/day=1e9 -o q
-# --fix and --change are kept
+try 2 '^maquette recommend: --gpu is missing' recommend "${ask[@]}" --gpu ' ' --target tokens/day=1e9 -o q
+[ -s n/report.html ] && grep -q 'All that was tried' n/report.html || { echo "no page where there is no answer"; bad=1; }
+# --fix and --change are kept, in the study too: its point is the same
 "$M" recommend -m "$tiny" --seq 64 --batch 64 --gpu T4:gpus=2 --target "tokens/day=1e6" --fix tp=2 --fix dp=1 --change device.T4.price_per_h=1 -o f >said.txt 2>&1 || { cat said.txt; bad=1; }
 grep -q 'at \$1 a device and hour; dp 1 tp 2' said.txt || { cat said.txt; bad=1; }
+grep -qx 'fix = tp=2 dp=1' f/study.ini || { cat f/study.ini; bad=1; }
+sed -i 's/^platform.nodes = .*/platform.nodes = 1/' f/study.ini
+"$M" whatif f/study.ini -o w >/dev/null || bad=1
+python3 -c 'import csv; a, b = (next(csv.DictReader(open(f))) for f in ("f/tried.csv", "w/whatif.csv")); assert a["plan"] == b["plan"] and a["step_time_s"] == b["step_time_s"], (a, b)' || bad=1
 finish
