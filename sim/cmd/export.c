@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "executors/execute.h"
 #include "export/export.h"
 #include "export/launch.h"
 #include "maquette/fine_tune.h"
@@ -27,11 +28,11 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "PLAN.json", plan, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	{ .type = MQ_ARG_GROUP, .name = "What and where to:" },
 	ROW(CHOICE, "to", to, "TARGET", "what to write",
-	    .words = "megatron|megatron-fsdp|deepspeed|torchtitan|flagscale|chakra"),
+	    .words = "megatron|megatron-fsdp|deepspeed|torchtitan|flagscale|chakra|astra-sim"),
 	ROW(TEXT, "import", import, "FILE",
 	    "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan"),
-	ROW(TEXT, "output", out, "PATH", "file (default: the screen); deepspeed, chakra: folder for all their files",
-	    .letter = 'o'),
+	ROW(TEXT, "output", out, "PATH",
+	    "file (default: the screen); deepspeed, chakra, astra-sim: folder for all their files", .letter = 'o'),
 	{ .type = MQ_ARG_END },
 };
 
@@ -78,23 +79,40 @@ static enum mq_status write_settings(const struct options *o, struct mq_export *
 	return MQ_OK;
 }
 
+static bool is_trace(const char *target)
+{
+	return !strcmp(target, "chakra") || !strcmp(target, "astra-sim");
+}
+
 static enum mq_status write_trace(const struct options *o, struct mq_session *s, const struct mq_plan *plan,
 				  struct mq_err *err)
 {
 	struct mq_schedule *schedule;
+	struct mq_timeline timeline;
 	struct mq_result result;
+	enum mq_verdict verdict;
 
 	if (!o->out)
-		return mq_bad(err, "-o is missing: chakra writes a file per device; give a folder");
+		return mq_bad(err, "-o is missing: %s writes a file per device; give a folder", o->to);
 	MQ_TRY(mq_make_dir(o->out, err));
 	const char *path = mq_arena_printf(&s->arena, "%s/schedule.jsonl", o->out);
 	const struct mq_outputs outputs = { .schedule = path };
 	MQ_TRY(mq_pool_detail(s->pool, plan, &outputs, &result, err));
 	if (result.verdict != MQ_VERDICT_OK)
-		return mq_fail(err, mq_verdict_status(result.verdict), "chakra: the plan does not run: %s: %s",
+		return mq_fail(err, mq_verdict_status(result.verdict), "%s: the plan does not run: %s: %s", o->to,
 			       mq_verdict_name(result.verdict), result.message);
 	MQ_TRY(mq_schedule_load(path, &s->arena, &schedule, err));
-	return mq_export_chakra(schedule, o->out, err);
+	const struct mq_exec_request request = {
+		.view.schedule = schedule, .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY
+	};
+	MQ_TRY(mq_execute_analytic(&request, &s->arena, &timeline, &verdict, err));
+	struct mq_export_run run = { .schedule = schedule, .timeline = &timeline, .dir = o->out };
+	if (!strcmp(o->to, "astra-sim"))
+		return mq_export_astra_sim(&run, s->cluster, result.step_time_s, stdout, err);
+	run.number = mq_arena_array(&s->arena, schedule->n_devices, uint32_t);
+	for (uint32_t d = 0; d < schedule->n_devices; d++)
+		run.number[d] = d;
+	return mq_export_chakra(&run, err);
 }
 
 /* The software whose settings a target writes, where none is asked for. FlagScale starts Megatron. */
@@ -102,7 +120,7 @@ static const char *software_of(const char *target)
 {
 	if (!strcmp(target, "megatron") || !strcmp(target, "flagscale"))
 		return "megatron-core";
-	return strcmp(target, "chakra") ? target : "generic";
+	return is_trace(target) ? "generic" : target;
 }
 
 static enum mq_status check_software(const struct options *o, const struct mq_software *software, struct mq_err *err)
@@ -166,7 +184,7 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
 	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
-	if (!strcmp(o->to, "chakra"))
+	if (is_trace(o->to))
 		return write_trace(o, s, plan, err);
 	enum mq_status status = open_plan(o, s, &e, err);
 	if (status == MQ_OK)
@@ -257,7 +275,7 @@ static enum mq_status check_options(const struct options *o, struct mq_err *err)
 	if (!o->import && !o->to)
 		return mq_bad(
 			err,
-			"--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra");
+			"--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale, chakra or astra-sim");
 	return MQ_OK;
 }
 

@@ -73,9 +73,25 @@ enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, 
 enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
-/* One execution trace per device of a schedule: DIR/chakra.RANK.et (protobuf, schema of MLCommons Chakra). */
+/* A schedule that was simulated, for other simulators. */
 struct mq_schedule;
-enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_timeline;
+struct mq_task;
+struct mq_export_run {
+	const struct mq_schedule *schedule;
+	const struct mq_timeline *timeline; /* with nothing in each other's way */
+	const char *dir;
+	uint32_t *number;        /* [devices of the schedule] what the files call it */
+	bool one_call_at_a_time; /* a device's sends and collectives follow each other, as ASTRA-sim runs them */
+};
+/* One execution trace per device: DIR/chakra.NUMBER.et (protobuf, schema of MLCommons Chakra 1.0.0). */
+enum mq_status mq_export_chakra(const struct mq_export_run *run, struct mq_err *err) MQ_MUST_CHECK;
+/* Bytes of a call as such a trace says them: whole ones for each member. */
+uint64_t mq_export_comm_size(const struct mq_schedule *schedule, const struct mq_task *task);
+/* Those traces, and what ASTRA-sim needs beside them to run with its analytical network. Sets run->number. Prints to
+ * `report` how its network prices the plan's calls. MQ_EINPUT: machines of unlike size, a collective it does not have. */
+enum mq_status mq_export_astra_sim(struct mq_export_run *run, const struct mq_cluster *cluster, double simulated_s,
+				   FILE *report, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question. */

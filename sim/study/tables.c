@@ -251,6 +251,13 @@ static bool on_front(const struct tables *t, uint32_t p)
 	return true;
 }
 
+static const char *unlike(const struct tables *t, uint32_t p)
+{
+	bool judged = *mq_csv_word(&t->csv, p, "low_80_s"), like = *mq_csv_word(&t->csv, p, "like_runs");
+
+	return judged && !like ? "; no measured run is like it" : "";
+}
+
 /* The fastest of all points that run, the cheapest of those whose price is known, and which have none. */
 static void say_prices(struct tables *t)
 {
@@ -269,11 +276,12 @@ static void say_prices(struct tables *t)
 	}
 	fprintf(t->words, "fastest: %s: %.4g samples/s", place(t, fastest, NULL), t->rate[fastest]);
 	if (isnan(cost_of(t, fastest)))
-		fputs(", at a price that is not known\n", t->words);
+		fprintf(t->words, ", at a price that is not known%s\n", unlike(t, fastest));
 	else
-		fprintf(t->words, " at $%.4g per 1000\n", cost_of(t, fastest));
-	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000\n", unknown ? " of those with a price" : "",
-		place(t, cheapest, NULL), t->rate[cheapest], cost_of(t, cheapest));
+		fprintf(t->words, " at $%.4g per 1000%s\n", cost_of(t, fastest), unlike(t, fastest));
+	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000%s\n",
+		unknown ? " of those with a price" : "", place(t, cheapest, NULL), t->rate[cheapest],
+		cost_of(t, cheapest), unlike(t, cheapest));
 	if (unknown)
 		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n",
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
@@ -303,13 +311,30 @@ static void say_price_ties(struct tables *t)
 	}
 }
 
-/* The fewest devices that take an epoch within the days and the money asked for; of equals the cheaper. */
+/* What an epoch takes and costs, and the fewest devices that keep the days and the money asked for; of equals the
+ * cheaper. */
 static void say_epoch(struct tables *t)
 {
 	const struct mq_study *s = t->study;
-	double *seconds = column(t, "epoch_s"), *usd = column(t, "usd_per_epoch"), *devices = column(t, "devices");
-	uint32_t best = MQ_NONE;
+	double *seconds = column(t, "epoch_s"), *usd = column(t, "usd_per_epoch"), *devices = column(t, "devices"),
+	       *fast = column(t, "low_80_s"), *slow_s = column(t, "high_80_s");
+	uint32_t best = MQ_NONE, said = 0;
 
+	for (uint32_t p = 0; p < s->n_points && said < MOST_TIES; p++) {
+		double days = seconds[p] / 86400;
+		if (isnan(days))
+			continue;
+		said++;
+		fprintf(t->words, "an epoch: %s: %.4g days", place(t, p, NULL), days);
+		if (fast[p] > 0)
+			fprintf(t->words, ", 80 %% within %.4g to %.4g", days * fast[p] / t->step_s[p],
+				days * slow_s[p] / t->step_s[p]);
+		if (!isnan(usd[p]))
+			fprintf(t->words, ", $%.4g", usd[p]);
+		fprintf(t->words, "%s\n", unlike(t, p));
+	}
+	if (!(s->epoch_days > 0) && !(s->epoch_usd > 0))
+		return;
 	for (uint32_t p = 0; p < s->n_points; p++) {
 		bool slow = !(seconds[p] <= (s->epoch_days > 0 ? 86400 * s->epoch_days : (double)INFINITY));
 		bool dear = s->epoch_usd > 0 && !(usd[p] <= s->epoch_usd);
@@ -436,6 +461,20 @@ static enum mq_status say_jobs(struct tables *t)
 	return MQ_OK;
 }
 
+/* Points without a plan, each reason once. */
+static void say_none(struct tables *t)
+{
+	const char *before = "";
+
+	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
+		const char *why = mq_csv_word(&t->csv, p, "plan");
+		if (!isnan(t->rate[p]) || !strcmp(why, before))
+			continue;
+		fprintf(t->words, "no plan: %s: %s: %s\n", place(t, p, NULL), mq_csv_word(&t->csv, p, "verdict"), why);
+		before = why;
+	}
+}
+
 static void say_assumed(struct tables *t)
 {
 	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
@@ -464,12 +503,13 @@ static enum mq_status all_answers(struct tables *t)
 	t->rate = column(t, "samples_per_s");
 	t->step_s = column(t, "step_time_s");
 	t->usd = column(t, "usd_per_step");
+	say_none(t);
 	say_assumed(t);
 	if (s->efficiency > 0)
 		MQ_TRY(scaling(t));
 	MQ_TRY(losses(t));
 	MQ_TRY(pareto(t));
-	if (s->epoch_days > 0 || s->epoch_usd > 0)
+	if (s->epoch > 0)
 		say_epoch(t);
 	if (s->sensitivity > 0)
 		MQ_TRY(say_upgrades(t));

@@ -114,7 +114,7 @@ for path in glob.glob("et/chakra.*.et"):
     b = open(path, "rb").read(); i = 0; first = True
     while i < len(b):
         n, i = varint(b, i); f = list(fields(b[i:i + n])); i += n
-        if first: assert f[0][1] == b"0.0.4"; first = False; continue
+        if first: assert f[0][1] == b"1.0.0"; first = False; continue
         d = dict(f); assert d[1] not in nodes, d[1]
         for dep in [v for k, v in f if k in (4, 5)]: assert dep in nodes, (d[1], dep)
         nodes[d[1]] = d

@@ -5,7 +5,7 @@
  * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations and is
  * refused.
  *
- * comm_size is taken as the bytes of the call. SPDX-License-Identifier: Apache-2.0 */
+ * comm_size is taken as the bytes that go into the call. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -152,7 +152,10 @@ static enum mq_status read_nodes(struct reader *r)
 {
 	bool more;
 
-	MQ_TRY(next_message(r, &more)); /* the head: whatever it says is skipped */
+	MQ_TRY(next_message(r, &more)); /* the head */
+	if (more && memmem(r->message, r->size, "predicted, not measured", 23))
+		return mq_bad(r->err, "%s: `maquette export` predicted these durations; give a trace of a run",
+			      r->trace->path);
 	for (;;) {
 		MQ_TRY(next_message(r, &more));
 		if (!more)

@@ -1,7 +1,7 @@
 /* megatron.c - models from the flags of a Megatron-LM launch script (--num-layers, --hidden-size, ...).
  *
  * Names that the script assigns are replaced, see base/shell.h. Without --vocab-size or --padded-vocab-size the
- * tokenizer decides, which is not read: an error. SPDX-License-Identifier: Apache-2.0 */
+ * tokenizer decides, which is not read: an error, unless FILE:vocab=N says it. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/shell.h"
@@ -10,6 +10,14 @@
 #include "model/formats/lib/megatron.h"
 
 enum { MAX_BYTES = 1 << 20 };
+
+struct options {
+	uint32_t vocab;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct options, vocab, 0, 1, 1e8, "tokens of its tokenizer, where no --vocab-size says them"), MQ_END
+};
 
 static bool probe(const char *path, const char *head, size_t size)
 {
@@ -58,7 +66,9 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	struct mq_transformer t;
 	struct mq_bytes bytes;
 	struct mq_script script;
+	struct options o;
 
+	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
 	if (mq_shell_read(bytes.data, arena, &script, err) != MQ_OK || check_program(script.word, err) != MQ_OK ||
 	    check_doubt(script.doubt, err) != MQ_OK)
@@ -69,15 +79,17 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 			      path);
 	if (mq_megatron_read(script.word, arena, &t, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
+	t.vocab = o.vocab ? o.vocab : t.vocab;
 	if (!t.vocab)
-		return mq_bad(err, "%s: the tokenizer decides the vocabulary; add --vocab-size N", path);
+		return mq_bad(err, "%s: its tokenizer decides the vocabulary; give -m %s:vocab=N", path, path);
 	t.name = mq_file_stem(path, arena);
 	return mq_transformer_build(&t, path, request, arena, model, err);
 }
 
 const struct mq_format mq_format_megatron = {
 	.name = "megatron",
-	.summary = "launch script of Megatron-LM",
+	.summary = "launch script of Megatron-LM (FILE[:vocab=N])",
+	.opts = opts,
 	.probe = probe,
 	.load = load,
 };
