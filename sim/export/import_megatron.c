@@ -9,6 +9,7 @@
 #include "export/export.h"
 #include "export/launch.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters. */
@@ -27,100 +28,16 @@ struct flags {
 	uint8_t sync, method_is;
 };
 
-/* "--name value" and "--name=value". */
-static enum mq_status take_number(struct flags *x, const char *name, const char *value, uint32_t *to)
-{
-	uint64_t v;
-
-	if (!value || !mq_parse_u64(value, &v) || !v || v > UINT32_MAX)
-		return mq_bad(x->err, "%s %s: give a whole number from 1", name, value ? value : "");
-	*to = (uint32_t)v;
-	return MQ_OK;
-}
-
-/* How a flag is followed: by a number, by nothing, by a word, by words. A file that has none but those BESIDE a plan
- * says no plan. */
-enum kind { NUMBER, SWITCH, WORD, WORDS, BESIDE = 4 };
-#define FLAG(name, kind, field)                           \
-	{                                                 \
-		name, kind, offsetof(struct flags, field) \
-	}
-static const struct row {
-	const char *name;
-	uint32_t kind;
-	size_t offset;
-} rows[] = {
-	FLAG("--nnodes", NUMBER, nodes),
-	FLAG("--nproc-per-node", NUMBER, per_node),
-	FLAG("--nproc_per_node", NUMBER, per_node),
-	FLAG("--num_nodes", NUMBER, nodes),
-	FLAG("--num_gpus", NUMBER, per_node),
-	FLAG("--world-size", NUMBER, world),
-	FLAG("--tensor-model-parallel-size", NUMBER, tp),
-	FLAG("--pipeline-model-parallel-size", NUMBER, pp),
-	FLAG("--context-parallel-size", NUMBER, cp),
-	FLAG("--expert-model-parallel-size", NUMBER, ep),
-	FLAG("--moe-expert-parallel-size", NUMBER, ep), /* Megatron-DeepSpeed's word */
-	FLAG("--expert-tensor-parallel-size", NUMBER, etp),
-	FLAG("--num-virtual-stages-per-pipeline-rank", NUMBER, vpp),
-	FLAG("--num-layers-per-virtual-pipeline-stage", NUMBER, layers_per_chunk),
-	FLAG("--num-distributed-optimizer-instances", NUMBER, instances),
-	FLAG("--ddp-bucket-size", NUMBER, bucket),
-	FLAG("--cpu-offloading-num-layers", NUMBER, offload_layers),
-	FLAG("--decoder-first-pipeline-num-layers", NUMBER, first_layers),
-	FLAG("--decoder-last-pipeline-num-layers", NUMBER, last_layers),
-	FLAG("--micro-batch-size", NUMBER, mbs),
-	FLAG("--global-batch-size", NUMBER, gbs),
-	FLAG("--num-layers", NUMBER | BESIDE, layers),
-	FLAG("--sequence-parallel", SWITCH, sequence),
-	FLAG("--use-distributed-optimizer", SWITCH, zero1),
-	FLAG("--overlap-grad-reduce", SWITCH, overlap),
-	FLAG("--overlap-param-gather", SWITCH, overlap_param_gather),
-	FLAG("--tp-comm-overlap", SWITCH, overlap_tp),
-	FLAG("--overlap-moe-expert-parallel-comm", SWITCH, overlap_experts),
-	FLAG("--use-tp-pp-dp-mapping", SWITCH, replica_major),
-	FLAG("--recompute-activations", SWITCH, selective),
-	FLAG("--optimizer-cpu-offload", SWITCH, offload),
-	FLAG("--no-scatter-gather-tensors-in-pipeline", SWITCH, no_scatter),
-	FLAG("--account-for-embedding-in-pipeline-split", SWITCH, count_embedding),
-	FLAG("--account-for-loss-in-pipeline-split", SWITCH, count_loss),
-	FLAG("--pipeline-model-parallel-layout", WORD, layout),
-	FLAG("--recompute-granularity", WORD, granularity),
-	FLAG("--recompute-method", WORD, method),
-	FLAG("--recompute-num-layers", NUMBER, recompute_layers),
-	FLAG("--recompute-modules", WORDS, modules),
-	FLAG("--cp-comm-type", WORD, comm),
-	FLAG("--hierarchical-context-parallel-sizes", NUMBER, ulysses),
-	FLAG("--data-parallel-sharding-strategy", WORD, sharding),
-	FLAG("--zero-stage", WORD, zero_stage),
-	FLAG("--deepspeed_config", WORD | BESIDE, deepspeed_config),
-	FLAG("--deepspeed-config", WORD | BESIDE, deepspeed_config),
-	FLAG("--data-parallel-shard", WORD, shards),
-	FLAG("--data-parallel-replicate", NUMBER, copies),
-	FLAG("--gradient-accumulation-steps", NUMBER, accumulation),
-	FLAG("--local-batch-size", NUMBER, local_batch),
-	FLAG("--pipeline-schedule", WORD, schedule),
-	FLAG("--pipeline-micro-batch", NUMBER, pipeline_micro_batch),
-	FLAG("--bf16", SWITCH | BESIDE, bf16),
-	FLAG("--fp16", SWITCH | BESIDE, fp16),
-	FLAG("--fp8-format", WORD | BESIDE, fp8),
-	FLAG("--fp8-recipe", WORD | BESIDE, recipe),
-	FLAG("--fp4-format", WORD | BESIDE, fp4),
-	FLAG("--grad-reduce-in-bf16", SWITCH | BESIDE, grads_bf16),
-	FLAG("--accumulate-allreduce-grads-in-fp32", SWITCH | BESIDE, grads_fp32),
+#define X(name, kind, field) { name, kind, offsetof(struct flags, field) },
+static const struct mq_flag rows[] = {
+#include "export/launch_flags.def"
+	{ NULL, 0, 0 }
 };
-
-static const struct row *find_row(const char *name)
-{
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		if (!strcmp(rows[i].name, name))
-			return &rows[i];
-	return NULL;
-}
+#undef X
 
 bool mq_megatron_plans(const char *flag)
 {
-	return find_row(flag);
+	return mq_flag_find(rows, flag);
 }
 
 static enum mq_status take_recompute(struct flags *x)
@@ -192,33 +109,12 @@ static enum mq_status take_sharding(struct flags *x)
 }
 
 /* Names, once, what says nothing; not more than a screen of them. */
-static void skip(struct flags *x, const char *name)
+static void skip(struct flags *x, const char *word)
 {
-	size_t n = strlen(name);
-	const char *there = strstr(x->skipped, name);
+	const char *name = mq_arena_printf(x->e->arena, "%.*s", (int)strcspn(word, "="), word);
 
-	if (strlen(x->skipped) < 2000 && !(there && (!there[n] || there[n] == ' ')))
+	if (strlen(x->skipped) < 2000 && !mq_text_has_word(x->skipped, name))
 		x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
-}
-
-/* A flag with its value, if that stands behind "="; the last word that belongs to it. */
-static enum mq_status take_flag(struct flags *x, const struct row *row, const char *value, const char *const **word)
-{
-	void *to = (char *)x + row->offset;
-	uint32_t kind = row->kind & ~BESIDE;
-
-	if (kind == SWITCH) {
-		*(bool *)to = true;
-		return MQ_OK;
-	}
-	if (!value && (*word)[1])
-		value = *++*word;
-	if (kind == NUMBER)
-		return take_number(x, row->name, value, to);
-	*(const char **)to = value;
-	while (kind == WORDS && (*word)[1] && strncmp((*word)[1], "--", 2) && strlen(x->modules) < 500)
-		x->modules = mq_arena_printf(x->e->arena, "%s %s", x->modules, *++*word);
-	return MQ_OK;
 }
 
 static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch)
@@ -226,21 +122,19 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 	bool plans = false, takes;
 
 	for (const char *const *word = launch->word; *word; word++) {
-		char *name = mq_arena_strdup(x->e->arena, *word), *equals = strchr(name, '=');
+		const struct mq_flag *row = mq_flag_find(rows, *word);
+		const char *name = *word;
 
-		if (equals && !strncmp(name, "--", 2))
-			*equals = '\0';
-		const struct row *row = find_row(name);
 		if (row)
-			MQ_TRY(take_flag(x, row, equals ? equals + 1 : NULL, &word));
+			MQ_TRY(mq_flag_take(row, &word, x, x->e->arena, x->err));
 		else if (mq_megatron_describes(name, &takes))
-			word += takes && !equals && word[1];
+			word += takes && !strchr(name, '=') && word[1];
 		else if (!strncmp(name, "--", 2) && name[2])
 			skip(x, name);
-		plans |= row && !(row->kind & BESIDE);
+		plans |= row && !(row->kind & MQ_FLAG_BESIDE);
 	}
 	for (const char *const *word = launch->doubt; *word; word++)
-		if (find_row(*word))
+		if (mq_flag_find(rows, *word))
 			return mq_bad(x->err,
 				      "%s stands in a branch or loop that the script does not decide; give a script "
 				      "with the one that is meant",

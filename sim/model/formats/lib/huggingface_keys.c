@@ -17,41 +17,11 @@
 /* A field of struct mq_hf_config, those of its description among them. */
 static const struct mq_field *find_field(const char *name)
 {
-#define F(field) MQ_FIELD(struct mq_hf_config, field)
+#define X(type, name) MQ_FIELD(struct mq_hf_config, name),
 	static const struct mq_field own[] = {
-		F(positions),
-		F(moe_ffn),
-		F(dense_ffn),
-		F(shared),
-		F(step),
-		F(first_of_step),
-		F(last_moe),
-		F(interval),
-		F(offset),
-		F(rotary_dim),
-		F(narrow),
-		F(expand),
-		F(global_dim),
-		F(ffn_multiple),
-		F(rate),
-		F(other),
-		F(global_kv_heads),
-		F(positions_more),
-		F(unwindowed),
-		F(full_first),
-		F(mlp_bias),
-		F(bias),
-		F(attention_bias),
-		F(positions_less),
-		F(qkv_only),
-		F(multi_query),
-		F(many_query),
-		F(alibi),
-		F(learned),
-		F(two_halves),
-		F(two_thirds),
-		F(beside),
+#include "model/formats/lib/huggingface_config.def"
 	};
+#undef X
 	_Static_assert(!offsetof(struct mq_hf_config, t), "a description's fields have their places in the whole, too");
 	const struct mq_field *field = mq_field_find(own, sizeof(own) / sizeof(*own), name), *fields;
 	size_t n;

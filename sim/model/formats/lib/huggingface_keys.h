@@ -9,23 +9,9 @@
 /* A configuration as it is read: what becomes the description, and what its keys say together. */
 struct mq_hf_config {
 	struct mq_transformer t;
-	uint32_t positions;
-	uint32_t moe_ffn, dense_ffn, shared;               /* widths of experts and other layers; shared experts */
-	uint32_t step, first_of_step, last_moe;            /* of so many layers one has experts, the last or this one */
-	uint32_t interval, offset;                         /* likewise full attention */
-	uint32_t rotary_dim, narrow, expand, ffn_multiple; /* ffn_multiple: widths are rounded up to it */
-	uint32_t global_dim, global_kv_heads;          /* of attention to all keys, where the others have their own */
-	uint32_t positions_more, positions_less;       /* rows of the table that no sequence reaches: not told, told */
-	double rate;                                   /* of dropout, where its key is absent */
-	char other;                                    /* mixer of layers without full attention; 0 = windows */
-	bool unwindowed;                               /* whatever sliding_window says */
-	bool full_first;                               /* the first of an interval is the full one */
-	bool mlp_bias, attention_bias, bias, qkv_only; /* qkv_only: attention_bias is of Q, K and V alone */
-	bool multi_query, many_query;                  /* one head of keys; unless many */
-	bool alibi, learned;                           /* positions: biases of scores, a table */
-	bool two_halves;                               /* intermediate_size counts both matrices going up (Qwen) */
-	bool two_thirds;                               /* it counts as of a feed-forward part without gate (LFM2) */
-	bool beside;                                   /* experts beside a dense feed-forward part (Gemma 4) */
+#define X(type, name) type name;
+#include "model/formats/lib/huggingface_config.def"
+#undef X
 };
 
 /* Ways of naming things: which keys a family's files are written with. platforms/models/README.md says which is whose;

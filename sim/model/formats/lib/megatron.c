@@ -204,105 +204,58 @@ struct read {
 	const char *unread_text, *rope_type, *position, *norm, *window, *layers, *pattern, *score, *backend;
 };
 
-enum type { NUMBER, REAL, FLAG, TEXT };
-#define AT(field) offsetof(struct read, field)
-
-static const struct place {
-	const char *flag;
-	enum type type;
-	size_t offset;
-} places[] = {
-	{ "--num-layers", NUMBER, AT(t.layers) },
-	{ "--hidden-size", NUMBER, AT(t.hidden) },
-	{ "--num-attention-heads", NUMBER, AT(t.heads) },
-	{ "--ffn-hidden-size", NUMBER, AT(ffn) },
-	{ "--kv-channels", NUMBER, AT(t.head_dim) },
-	{ "--group-query-attention", FLAG, AT(group_query) },
-	{ "--num-query-groups", NUMBER, AT(groups) },
-	{ "--seq-length", NUMBER, AT(t.seq) },
-	{ "--max-position-embeddings", NUMBER, AT(max_positions) },
-	{ "--position-embedding-type", TEXT, AT(position) },
-	{ "--rotary-base", REAL, AT(t.rope_theta) },
-	{ "--rotary-percent", REAL, AT(t.rope_part) },
-	{ "--rope-type", TEXT, AT(rope_type) },
-	{ "--rotary-scaling-factor", REAL, AT(rope.factor) },
-	{ "--mscale", REAL, AT(rope.mscale) },
-	{ "--mscale-all-dim", REAL, AT(rope.mscale_all) },
-	{ "--yarn-original-max-position-embeddings", NUMBER, AT(rope.length) },
-	{ "--yarn-beta-fast", REAL, AT(rope.fast) },
-	{ "--yarn-beta-slow", REAL, AT(rope.slow) },
-	{ "--no-yarn-correction-range-round-to-int", FLAG, AT(rope.unrounded) },
-	{ "--use-rope-scaling", FLAG, AT(llama3) },
-	{ "--rope-scaling-factor", REAL, AT(rope.low) },
-	{ "--rotary-seq-len-interpolation-factor", REAL, AT(interpolation) },
-	{ "--vocab-size", NUMBER, AT(t.vocab) },
-	{ "--padded-vocab-size", NUMBER, AT(t.vocab) },
-	{ "--untie-embeddings-and-output-weights", FLAG, AT(untied) },
-	{ "--normalization", TEXT, AT(norm) },
-	{ "--norm-epsilon", REAL, AT(t.norm_eps) },
-	{ "--swiglu", FLAG, AT(swiglu) },
-	{ "--squared-relu", FLAG, AT(squared) },
-	{ "--quick-geglu", FLAG, AT(geglu) },
-	{ "--disable-bias-linear", FLAG, AT(no_bias) },
-	{ "--no-bias-linear", FLAG, AT(no_bias) },
-	{ "--add-qkv-bias", FLAG, AT(t.qkv_bias) },
-	{ "--qk-layernorm", FLAG, AT(qk_norm) },
-	{ "--attention-dropout", REAL, AT(attention_dropout) },
-	{ "--hidden-dropout", REAL, AT(hidden_dropout) },
-	{ "--attention-backend", TEXT, AT(backend) },
-	{ "--num-experts", NUMBER, AT(t.experts) },
-	{ "--moe-router-topk", NUMBER, AT(t.top_k) },
-	/* Megatron-DeepSpeed's mixtures */
-	{ "--topk", NUMBER, AT(t.top_k) },
-	{ "--expert-interval", NUMBER, AT(interval) },
-	{ "--mlp-type", TEXT, AT(mlp) },
-	{ "--deepspeed", FLAG, AT(deepspeed) },
-	{ "--moe-ffn-hidden-size", NUMBER, AT(expert_ffn) },
-	{ "--moe-router-num-groups", NUMBER, AT(t.expert_groups) },
-	{ "--moe-router-group-topk", NUMBER, AT(t.group_limit) },
-	{ "--moe-router-score-function", TEXT, AT(score) },
-	{ "--moe-router-topk-scaling-factor", REAL, AT(t.router_scale) },
-	{ "--moe-shared-expert-intermediate-size", NUMBER, AT(t.shared_ffn) },
-	{ "--moe-layer-freq", TEXT, AT(layers) },
-	{ "--moe-latent-size", NUMBER, AT(t.latent) },
-	{ "--multi-latent-attention", FLAG, AT(latent) },
-	{ "--q-lora-rank", NUMBER, AT(t.q_rank) },
-	{ "--kv-lora-rank", NUMBER, AT(t.kv_rank) },
-	{ "--qk-head-dim", NUMBER, AT(t.nope_dim) },
-	{ "--qk-pos-emb-head-dim", NUMBER, AT(t.rope_dim) },
-	{ "--v-head-dim", NUMBER, AT(t.value_dim) },
-	{ "--window-size", TEXT, AT(window) },
-	{ "--window-attn-skip-freq", REAL, AT(window_skip) },
-	{ "--mtp-num-layers", NUMBER, AT(t.mtp) },
-	{ "--mtp-use-repeated-layer", FLAG, AT(t.mtp_shared) },
-	{ "--hybrid-layer-pattern", TEXT, AT(pattern) },
-	{ "--mamba-num-heads", NUMBER, AT(t.mamba.heads) },
-	{ "--mamba-head-dim", NUMBER, AT(t.mamba.head_dim) },
-	{ "--mamba-num-groups", NUMBER, AT(t.mamba.groups) },
-	{ "--mamba-state-dim", NUMBER, AT(t.mamba.state) },
-	/* These go with others of the above. */
-	{ "--moe-grouped-gemm", FLAG, AT(unread) },
-	{ "--moe-token-dispatcher-type", TEXT, AT(unread_text) },
-	{ "--moe-router-enable-expert-bias", FLAG, AT(unread) },
-	{ "--glu-linear-offset", TEXT, AT(unread_text) },
-	{ "--activation-func-clamp-value", TEXT, AT(unread_text) },
-	{ "--softmax-type", TEXT, AT(unread_text) },
-	{ "--make-vocab-size-divisible-by", TEXT, AT(unread_text) },
+#define X(name, kind, field) { name, MQ_FLAG_##kind, offsetof(struct read, field) },
+static const struct mq_flag flags[] = {
+#include "model/formats/lib/megatron_flags.def"
+	{ NULL, 0, 0 }
 };
+#undef X
 
-static const struct place *find_place(const char *word, size_t n)
+const struct mq_flag *mq_flag_find(const struct mq_flag *list, const char *word)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
-		if (strlen(places[i].flag) == n && !strncmp(places[i].flag, word, n))
-			return &places[i];
-	return NULL;
+	size_t n = strcspn(word, "=");
+
+	while (list->name && (strlen(list->name) != n || strncmp(list->name, word, n)))
+		list++;
+	return list->name ? list : NULL;
+}
+
+enum mq_status mq_flag_take(const struct mq_flag *flag, const char *const **word, void *to, struct mq_arena *arena,
+			    struct mq_err *err)
+{
+	const char *equals = strchr(**word, '='), *value = equals ? equals + 1 : NULL;
+	uint32_t kind = flag->kind & ~MQ_FLAG_BESIDE;
+	uint64_t number = 0;
+
+	to = (char *)to + flag->offset;
+	if (kind == MQ_FLAG_SWITCH) {
+		*(bool *)to = true;
+		return MQ_OK;
+	}
+	if (!value && !(value = (*word)[1] ? *++*word : NULL))
+		return mq_bad(err, "%s: its value is missing", flag->name);
+	if (kind == MQ_FLAG_REAL)
+		return mq_parse_f64(value, to) && *(double *)to >= 0 ?
+			       MQ_OK :
+			       mq_bad(err, "%s %s: give a number", flag->name, value);
+	if (kind == MQ_FLAG_NUMBER || kind == MQ_FLAG_DEGREE) {
+		if (!mq_parse_u64(value, &number) || number > UINT32_MAX || number < (kind == MQ_FLAG_DEGREE))
+			return mq_bad(err, "%s %s: give a whole number%s", flag->name, value,
+				      kind == MQ_FLAG_DEGREE ? " from 1" : "");
+		*(uint32_t *)to = (uint32_t)number;
+		return MQ_OK;
+	}
+	while (kind == MQ_FLAG_WORDS && (*word)[1] && strncmp((*word)[1], "--", 2) && strlen(value) < 500)
+		value = mq_arena_printf(arena, "%s %s", value, *++*word);
+	*(const char **)to = value;
+	return MQ_OK;
 }
 
 bool mq_megatron_describes(const char *flag, bool *has_value)
 {
-	const struct place *found = find_place(flag, strlen(flag));
+	const struct mq_flag *found = mq_flag_find(flags, flag);
 
-	*has_value = found && found->type != FLAG;
+	*has_value = found && found->kind != MQ_FLAG_SWITCH;
 	return found;
 }
 
@@ -312,43 +265,6 @@ bool mq_megatron_has_model(const char *const *word)
 		if (!strncmp(*word, "--hidden-size", 13))
 			return true;
 	return false;
-}
-
-static enum mq_status take(const struct place *p, const char *value, struct read *r, struct mq_err *err)
-{
-	void *to = (char *)r + p->offset;
-	uint64_t number = 0;
-	double real = 0;
-
-	if (p->type == TEXT)
-		*(const char **)to = value;
-	else if (p->type == NUMBER && mq_parse_u64(value, &number) && number <= UINT32_MAX)
-		*(uint32_t *)to = (uint32_t)number;
-	else if (p->type == REAL && mq_parse_f64(value, &real) && real >= 0)
-		*(double *)to = real;
-	else
-		return mq_bad(err, "%s %s: give a %snumber", p->flag, value, p->type == NUMBER ? "whole " : "");
-	return MQ_OK;
-}
-
-static enum mq_status take_words(const char *const *word, struct read *r, struct mq_err *err)
-{
-	for (; *word; word++) {
-		size_t n = strcspn(*word, "=");
-		const struct place *found = strncmp(*word, "--", 2) ? NULL : find_place(*word, n);
-
-		if (!found)
-			continue;
-		if (found->type == FLAG)
-			*(bool *)((char *)r + found->offset) = true;
-		else if ((*word)[n])
-			MQ_TRY(take(found, *word + n + 1, r, err));
-		else if (word[1])
-			MQ_TRY(take(found, *++word, r, err));
-		else
-			return mq_bad(err, "%s: its value is missing", found->flag);
-	}
-	return MQ_OK;
 }
 
 /* A Python expression of lists: sums of [0,1,...] and (...), each perhaps times a number; NULL: is none. */
@@ -544,7 +460,12 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 	r.t = (struct mq_transformer){
 		.kv_rank = 32, .nope_dim = 128, .rope_dim = 64, .value_dim = 128, .mamba = { 0, 64, 8, 128, 4, 128 }
 	};
-	MQ_TRY(take_words(word, &r, err));
+	for (; *word; word++) {
+		const struct mq_flag *flag = mq_flag_find(flags, *word);
+
+		if (flag)
+			MQ_TRY(mq_flag_take(flag, &word, &r, arena, err));
+	}
 	MQ_TRY(read_pattern(&r, arena, err));
 	MQ_TRY(read_deepspeed(&r, err));
 	settle(&r);

@@ -9,6 +9,28 @@
 
 #include "model/builders/lib/transformer.h"
 
+/* A flag of a command line: how it is followed (by a number, one from 1, nothing, a word, words up to the next flag), and
+ * where its value is kept. BESIDE: a launch that has none but such says no plan. */
+enum mq_flag_kind {
+	MQ_FLAG_NUMBER,
+	MQ_FLAG_DEGREE,
+	MQ_FLAG_REAL,
+	MQ_FLAG_SWITCH,
+	MQ_FLAG_WORD,
+	MQ_FLAG_WORDS,
+	MQ_FLAG_BESIDE = 8
+};
+struct mq_flag {
+	const char *name;
+	uint32_t kind;
+	size_t offset;
+};
+/* That of a word "--name" or "--name=value"; the list ends without a name. */
+const struct mq_flag *mq_flag_find(const struct mq_flag *list, const char *word);
+/* Keeps its value in the structure `to`; *word is then the last that belongs to it. MQ_EINPUT: not such a value. */
+enum mq_status mq_flag_take(const struct mq_flag *flag, const char *const **word, void *to, struct mq_arena *arena,
+			    struct mq_err *err) MQ_MUST_CHECK;
+
 /* One " \\\n  --flag value" per setting. What has no flag is left out: who writes reads back and compares. */
 void mq_megatron_write(const struct mq_transformer *t, FILE *file);
 /* The program of Megatron's that trains such a stack. */

@@ -10,25 +10,11 @@
 
 #include "base/text.h"
 
+#define X(class, kind) class,
 enum class {
-	CONV,
-	CONV_TRANSPOSE,
-	GEMM,
-	NORM, /* flop per element given */
-	LRN,  /* flop per element: window + 3 */
-	POOL_MAX,
-	POOL,
-	MAP,    /* element-wise: flop per element given */
-	SUM,    /* element-wise: one flop less than there are inputs */
-	REDUCE, /* one flop per input element */
-	SOFTMAX,
-	DROPOUT,
-	COPY,
-	VIEW, /* neither moves nor computes */
-	GATHER,
-	RECURRENT,
-	CONSTANT /* known when the file is read */
+#include "model/formats/lib/onnx_classes.def"
 };
+#undef X
 
 struct operator
 {
@@ -44,56 +30,9 @@ struct operator
 #define OUT MQ_NEEDS_OUTPUT
 
 static const struct operator operators[] = {
-	{ "Conv", mq_onnx_conv, "33", CONV, 0, IN },
-	{ "ConvTranspose", mq_onnx_conv_transpose, "33", CONV_TRANSPOSE, 0, IN },
-	{ "Gemm", mq_onnx_gemm, "22", GEMM, 0, IN },
-	{ "MatMul", mq_onnx_matmul, "11", GEMM, 0, IN },
-	{ "BatchNormalization", mq_onnx_same, "0", NORM, 4, IN },
-	{ "InstanceNormalization LayerNormalization GroupNormalization", mq_onnx_same, "0", NORM, 8, IN },
-	{ "LRN", mq_onnx_same, "0", LRN, 0, IN | OUT },
-	{ "MaxPool", mq_onnx_pool, "3", POOL_MAX, 0, 0 },
-	{ "AveragePool", mq_onnx_pool, "3", POOL, 0, 0 },
-	{ "GlobalAveragePool GlobalMaxPool", mq_onnx_global_pool, "3", POOL, 0, 0 },
-	{ "Relu Clip", mq_onnx_same, "0", MAP, 1, OUT },
-	{ "LeakyRelu", mq_onnx_same, "0", MAP, 2, OUT },
-	{ "PRelu", mq_onnx_same, "0", MAP, 2, IN },
-	{ "Elu Selu Sigmoid Tanh Exp Sqrt Reciprocal", mq_onnx_same, "0", MAP, 4, OUT },
-	{ "HardSigmoid Softsign", mq_onnx_same, "0", MAP, 3, IN },
-	{ "HardSwish Softplus Log Sin Cos", mq_onnx_same, "0", MAP, 4, IN },
-	{ "Mish Erf Gelu", mq_onnx_same, "0", MAP, 8, IN },
-	{ "Abs", mq_onnx_same, "0", MAP, 1, IN },
-	{ "Neg Floor Ceil Round Sign Not IsNaN CumSum", mq_onnx_same, "0", MAP, 1, 0 },
-	{ "Pow", mq_onnx_broadcast, "", MAP, 4, IN },
-	{ "Where Equal Less LessOrEqual Greater GreaterOrEqual And Or Mod", mq_onnx_broadcast, "", MAP, 1, 0 },
-	{ "Mul Div Max Min", mq_onnx_broadcast, "", SUM, 0, IN },
-	{ "Add Sub Sum Mean", mq_onnx_broadcast, "", SUM, 0, 0 },
-	{ "ReduceMean ReduceSum ArgMax ArgMin", mq_onnx_reduce, "0", REDUCE, 0, 0 },
-	{ "ReduceMax ReduceMin ReduceProd ReduceL2 ReduceSumSquare", mq_onnx_reduce, "0", REDUCE, 0, IN },
-	{ "Softmax LogSoftmax", mq_onnx_same, "0", SOFTMAX, 0, OUT },
-	{ "Dropout", mq_onnx_same, "0", DROPOUT, 0, 0 },
-	{ "Concat", mq_onnx_concat, "1", COPY, 0, 0 },
-	{ "Transpose", mq_onnx_transpose, "0", COPY, 0, 0 },
-	{ "Split", mq_onnx_split, "1", COPY, 0, 0 },
-	{ "Slice", mq_onnx_slice, "1", COPY, 0, 0 },
-	{ "Pad", mq_onnx_pad, "1", COPY, 0, 0 },
-	{ "Expand", mq_onnx_expand, "0", COPY, 0, 0 },
-	{ "Tile", mq_onnx_tile, "1", COPY, 0, 0 },
-	{ "Trilu Cast", mq_onnx_same, "0", COPY, 0, 0 },
-	{ "DepthToSpace SpaceToDepth", mq_onnx_blocks, "4", COPY, 0, 0 },
-	{ "Resize Upsample", mq_onnx_resize, "1", COPY, 0, 0 },
-	{ "Reshape", mq_onnx_reshape, "0", VIEW, 0, MQ_IS_VIEW },
-	{ "Flatten", mq_onnx_flatten, "0", VIEW, 0, MQ_IS_VIEW },
-	{ "Squeeze", mq_onnx_squeeze, "0", VIEW, 0, MQ_IS_VIEW },
-	{ "Unsqueeze", mq_onnx_unsqueeze, "0", VIEW, 0, MQ_IS_VIEW },
-	{ "Identity", mq_onnx_same, "0", VIEW, 0, MQ_IS_VIEW },
-	{ "Gather", mq_onnx_gather, "10", GATHER, 0, 0 },
-	{ "LSTM", mq_onnx_recurrent, "333", RECURRENT, 4, IN | OUT },
-	{ "GRU", mq_onnx_recurrent, "333", RECURRENT, 3, IN | OUT },
-	{ "RNN", mq_onnx_recurrent, "333", RECURRENT, 1, IN | OUT },
-	{ "Range", mq_onnx_range, "000", CONSTANT, 0, 0 },
-	{ "Shape", mq_onnx_shape, "0", CONSTANT, 0, 0 },
-	{ "Constant", mq_onnx_constant, "", CONSTANT, 0, 0 },
-	{ "ConstantOfShape", mq_onnx_fill, "", CONSTANT, 0, 0 },
+#define X(types, infer, ranks, class, flop, traits) { types, infer, ranks, class, flop, traits },
+#include "model/formats/lib/onnx_operators.def"
+#undef X
 };
 
 enum { N_OPERATORS = sizeof(operators) / sizeof(*operators) };
@@ -314,25 +253,11 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
+#define X(class, kind) [class] = kind,
 static const enum mq_op_kind kinds[] = {
-	[CONV] = MQ_OP_CONV,
-	[CONV_TRANSPOSE] = MQ_OP_CONV,
-	[GEMM] = MQ_OP_GEMM,
-	[NORM] = MQ_OP_NORM,
-	[LRN] = MQ_OP_NORM,
-	[POOL_MAX] = MQ_OP_POOL,
-	[POOL] = MQ_OP_POOL,
-	[MAP] = MQ_OP_ELEMENTWISE,
-	[SUM] = MQ_OP_ELEMENTWISE,
-	[REDUCE] = MQ_OP_ELEMENTWISE,
-	[SOFTMAX] = MQ_OP_SOFTMAX,
-	[DROPOUT] = MQ_OP_ELEMENTWISE,
-	[COPY] = MQ_OP_RESHAPE,
-	[VIEW] = MQ_OP_RESHAPE,
-	[GATHER] = MQ_OP_RESHAPE,
-	[RECURRENT] = MQ_OP_RECURRENT,
-	[CONSTANT] = MQ_OP_ELEMENTWISE,
+#include "model/formats/lib/onnx_classes.def"
 };
+#undef X
 
 /* Parameters are what goes in as weights and was not counted before. */
 static double count_weights(const struct mq_onnx_node *node)
