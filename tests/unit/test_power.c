@@ -10,7 +10,7 @@
 #include "costing/clocks.h"
 #include "maquette/cost.h"
 #include "maquette/rng.h"
-#include "libraries.h"
+#include "lowered.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
@@ -155,11 +155,45 @@ static void slowest_of_many(void **state)
 	near(mq_clocks_of(&q, 0, 100, &none), 1);
 }
 
+/* The update draws less than the passes and counts in the mean of a step, for as long as that mean is of. */
+static void updates_leave_room(void **state)
+{
+	static struct lowered w;
+
+	lowered_open(&w, "gpt:layers=2,hidden=64,heads=4,seq=32,vocab=128", 1, 16);
+	struct mq_device_calib *d = &w.calib->device[0], b = board();
+	d->power_W = b.power_W;
+	d->power_idle = b.power_idle;
+	d->flop_J = b.flop_J;
+	d->memory_J = b.memory_J / 10;
+	const struct mq_schedule *s = lowered_shape(&w, &(struct mq_shape){ .micro_batches = 1 });
+	struct mq_draw passes = { 0 }, update = { 0 };
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		mq_power_add(d, &s->work[s->task[i].work], 1, s->task[i].phase == MQ_UPDATE ? &update : &passes);
+	double update_s = update.other_s, last = mq_power_clock(d, NAN, &passes);
+	assert_true(last < 1 && update_s > 0 && update.clocked_s == 0);
+	const double mean_s[] = { .25 * update_s, update_s, 9 * update_s };
+	for (int i = 0; i < 3; i++) {
+		double counts = fmin(1, mean_s[i] / update_s);
+		struct mq_draw step = passes;
+
+		step.other_s += counts * update.other_s;
+		step.other_J += counts * update.other_J;
+		d->power_s = mean_s[i];
+		s = lowered_shape(&w, &(struct mq_shape){ .micro_batches = 1 });
+		near(s->clock[0], mq_power_clock(d, NAN, &step));
+		assert_true(i == 2 ? s->clock[0] == last : s->clock[0] > last);
+		last = s->clock[0];
+	}
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_of_gemms), cmocka_unit_test(memory_keeps_its_clock), cmocka_unit_test(loops),
-		cmocka_unit_test(limits_are_kept), cmocka_unit_test(slowest_of_many),
+		cmocka_unit_test(clocks_of_gemms), cmocka_unit_test(memory_keeps_its_clock),
+		cmocka_unit_test(loops),           cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(slowest_of_many), cmocka_unit_test(updates_leave_room),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

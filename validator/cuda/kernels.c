@@ -489,8 +489,10 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, en
 	if (bad)
 		return blas_failed(bad, err);
 	/* What a GEMM launches besides itself: bias and the like, of no size. Attention's backward pass is three kernels,
-	 * a call for each expert is one. */
-	double own = p && p->grouped ? p->grouped->n : p && p->attention && k->phase == MQ_BACKWARD ? 3 : 1;
+	 * a call for each expert is one, a call for all of them one too. */
+	double own = p && p->grouped && p->grouped->apart         ? p->grouped->n :
+		     p && p->attention && k->phase == MQ_BACKWARD ? 3 :
+								    1;
 	if (is_gemm(k) && k->launches > own)
 		MQ_TRY(sweep(c, 0, k->launches - own, err));
 	if (p && p->lt)
