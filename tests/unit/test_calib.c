@@ -159,6 +159,7 @@ static void test_inherit(void **state)
 	assert_int_equal(load(calib, DEVICE("b") FROM("b") "\"values\": {\"gemm_q\": 0.75}}", &err), MQ_OK);
 	b = mq_calib_device(calib, "b");
 	assert_true(b->gemm_q == .75 && b->memory_B == 2e10);
+	assert_ptr_equal(mq_calib_type(calib, "bee"), b); /* what replaces it goes by its names */
 	assert_true(mq_calib_device(calib, "d")->gemm_q == .25 && calib->n_devices == 4);
 }
 
