@@ -136,10 +136,10 @@ if __name__ == "__main__":
     if device == "cpu":  # that it runs; nothing to measure
         runs = [dict(r, layers=2, hidden=64, heads=16, ffn=128, seq=32, vocab=128, mbs=1, gbs=min(r["gbs"], 2)) for r in runs[3:9]]
     columns = ("row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,recompute,step_time_s,"
-               "max_mem_gb,mem_basis,status,software,software_options,platform").split(",")
+               "max_mem_gb,memory_basis,status,software,software_options,platform").split(",")
     out = csv.DictWriter(sys.stdout, columns)
     out.writeheader()
     for r in runs:
-        out.writerow(dict(row(r), gpu=sys.argv[1], gpus=1, tp=1, pp=1, dp=1, mem_basis="reserved", status="ok",
+        out.writerow(dict(row(r), gpu=sys.argv[1], gpus=1, tp=1, pp=1, dp=1, memory_basis="reserved", status="ok",
                           platform=f"gpu={sys.argv[1]} nodes=1 gpus=1"))
         sys.stdout.flush()

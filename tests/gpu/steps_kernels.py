@@ -1,14 +1,17 @@
-"""Training steps of PyTorch's usual libraries on one GPU, as a table that `maquette score` reads.
+"""Training steps of PyTorch's usual libraries on one GPU, as tables: times, memory, hosts and kernels by class.
 
-    python3 tests/gpu/steps_kernels.py GPU [KERNELS] >runs.csv        # GPU: its name in platforms/calib
+    python3 tests/gpu/steps_kernels.py GPU DIR [SECONDS [NAME...]]        # GPU: its name in platforms/calib; NAME: how runs' names begin
 
 Networks of torchvision, timm and transformers as they come, under torch.autocast or in 32 bits, with AdamW (image networks: SGD with
-momentum); Llama in 16 bits and under FSDP2 too. Step time: the shortest of three times four steps in a row after three others; memory: what
-the allocator reserved.
-It says on standard error what x + x takes the host.
-KERNELS: a JSON file for each run's kernels, from one more step under torch.profiler.
+momentum); Llama in 16 bits and under FSDP2 too. Nothing begins later than SECONDS (600).
+DIR/runs.csv, which `maquette score` reads. Step time: the shortest of three times four steps in a row after three others; memory: what
+the allocator reserved, `allocated_GB` what of it tensors had.
+DIR/hosts.csv: microseconds until the host has sent forward, backward and update, each begun when the GPU rests (the least of eight), and
+what x + x takes that host just before.
+DIR/kernels.csv: of the same phases the kernels, memsets apart, their microseconds, and those by class; DIR/kernels.json: those that take
+longest: name, how many, microseconds. When all is timed: a process in which torch.profiler ran once launches half as fast.
 """
-import csv, gc, json, sys, time
+import csv, gc, json, os, re, sys, time
 import torch, torch.nn.functional as F
 from fsdp2 import shard
 
@@ -82,59 +85,123 @@ def loss_of(model, data):
     return F.cross_entropy(out.logits, data[1]) + .4 * F.cross_entropy(out.aux_logits, data[1])  # Inception
 
 
-def row(c, make, kernels):
+PHASES = ("forward", "backward", "update")
+CLASSES = (("memset", r"memset"), ("attention", r"sdpa|flash|fmha|attention"), ("layout", r"ToNhwc|ToNchw"), ("conv", r"conv|wgrad|dgrad|fprop"),
+           ("norm", r"norm|bn_"), ("softmax", r"softmax|nll|cross_entropy"), ("gemm", r"gemm|nvjet|cutlass|splitK"), ("compiled", r"^triton"),
+           ("optimizer", r"multi_tensor|fused_adam"), ("reduce", r"reduce_kernel"), ("copy", r"copy|memcpy|cat|fill"), ("elementwise", r""))
+
+
+def class_of(kernel):
+    return next(name for name, words in CLASSES if re.search(words, kernel, re.I))
+
+
+def calls_of(c, model, data, optimizer):
+    """The phases of a step, in order."""
+    sharded = c["zero"] == "FSDP"
+    cast = c["precision"] == "bf16" and next(model.parameters()).dtype == torch.float32 and not sharded
+    losses = []
+
+    def forward():
+        with torch.autocast(device, bf16, enabled=cast):
+            losses.append(loss_of(run_by.get("compiled", model), data))
+
+    def update():
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    run_by = {"compiled": torch.compile(model)} if c["compiled"] else {}
+    return forward, lambda: losses.pop().backward(), update
+
+
+def rest():
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def steps(calls, n):
+    rest()
+    begin = time.time()
+    for _ in range(n):
+        for call in calls:
+            call()
+    rest()
+    return (time.time() - begin) / n
+
+
+def hosts(calls):
+    """Microseconds until each call has been sent."""
+    least = [float("inf")] * len(calls)
+    for _ in range(8):
+        for i, call in enumerate(calls):
+            rest()
+            begin = time.time()
+            call()
+            least[i] = min(least[i], (time.time() - begin) * 1e6)
+    return least
+
+
+def kernels(calls):
+    """(name, microseconds of each) of the kernels of each call."""
+    found = []
+    for call in calls:
+        rest()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA if device == "cuda" else torch.profiler.ProfilerActivity.CPU]) as profile:
+            call()
+            rest()
+        by = {}
+        for e in profile.events():
+            if e.device_type == torch.autograd.DeviceType.CUDA:
+                by.setdefault(e.name, []).append(e.time_range.elapsed_us())
+        found.append(sorted(by.items(), key=lambda k: -sum(k[1])))
+    return found
+
+
+def made(c, make):
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = c["precision"] != "fp32"
     model, data = make(c)
-    sharded = c["zero"] == "FSDP"
-    cast = c["precision"] == "bf16" and next(model.parameters()).dtype == torch.float32 and not sharded
+    way = {"fused": True} if c["fused"] else {"foreach": True}
     if c["software"] == "torchvision":
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=.9, weight_decay=1e-4, foreach=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=.9, weight_decay=1e-4, **way)
     else:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **way)
+    calls = calls_of(c, model, data, optimizer)
+    steps(calls, 3)
+    return calls
 
-    def steps(n):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        begin = time.time()
-        for _ in range(n):
-            with torch.autocast(device, bf16, enabled=cast):
-                loss = loss_of(model, data)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        host = time.time() - begin
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return (time.time() - begin) / n, host / n
 
-    steps(3)
-    times = [steps(4) for _ in range(3)]
-    c["step_time_s"] = round(min(t for t, _ in times), 6)
+def timed(c, make):
+    calls = made(c, make)
+    c["step_time_s"] = round(min(steps(calls, 4) for _ in range(3)), 6)
     if device == "cuda":
         c["max_mem_gb"] = round(torch.cuda.max_memory_reserved() / 1e9, 2)
-    if kernels is not None:
-        kinds = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * (device == "cuda")
-        with torch.profiler.profile(activities=kinds) as profile:
-            steps(1)
-        events = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA] if device == "cuda" else []
-        by = {}
-        for e in events:
-            by.setdefault(e.name, []).append(e.time_range.elapsed_us())
-        kernels[c["row_id"]] = dict(times=times, busy_us=sum(map(sum, by.values())), kernels=sum(map(len, by.values())),
-            top=[(name[:160], len(t), sum(t)) for name, t in sorted(by.items(), key=lambda k: -sum(k[1]))[:60]])
-    return c
+        c["notes"] = "allocated_GB=%.2f" % (torch.cuda.max_memory_allocated() / 1e9)
+    of_hosts.writerow([c["row_id"], "%.2f" % sum_us()] + ["%.0f" % us for us in hosts(calls)])
+    out.writerow(dict(dict(status="ok"), **c, gpu=gpu, gpus=1, tp=1, pp=1, dp=1, memory_basis="reserved", platform=f"gpu={gpu} nodes=1 gpus=1"))
 
 
-def run(name, model, make, mbs, seq="", precision="bf16", software="transformers", options="", zero="", **shape):
+def profiled(c, make):
+    longest[c["row_id"]] = {}
+    for phase, by in zip(PHASES, kernels(made(c, make))):
+        busy, sets = dict.fromkeys((name for name, _ in CLASSES), 0), sum(len(t) for name, t in by if class_of(name) == "memset")
+        for name, times in by:
+            busy[class_of(name)] += sum(times)
+        of_kernels.writerow([c["row_id"], phase, sum(len(t) for _, t in by) - sets, sets] + ["%.0f" % us for us in [sum(busy.values()), *busy.values()]])
+        longest[c["row_id"]][phase] = [(name[:160], len(t), round(sum(t), 1)) for name, t in by[:40]]
+    json.dump(longest, open(os.path.join(DIR, "kernels.json"), "w"), indent=1)
+
+
+def run(name, model, make, mbs, seq="", precision="bf16", software="transformers", options="", zero="", compiled=False, fused=False, **shape):
     return dict(row_id=name, model=model, mbs=mbs, gbs=mbs, seq=seq, precision=precision, software=software, software_options=options,
-                zero=zero, **shape), make
+                zero=zero, compiled=compiled, fused=fused, **shape), make
 
 
 of_1b = dict(layers=16, hidden=2048, ffn=8192, heads=32, kv_heads=8)
 TE = "attention=te"  # cuDNN's, which scaled_dot_product_attention takes on Hopper by now
 GPT2 = TE + ",separate_projections=0,unfused_gelu=1"
 LAST = "channels_first=none"
+FUSED = ",update_B=0"
+GPT2C = TE + ",separate_projections=0"
+MIXTRAL = "moe:layers=8,hidden=1024,ffn=3584,heads=16,kv_heads=8,experts=8,top_k=2,vocab=32000,gated=true,rms=true,rope=true"
 RUNS = [
     run("llama-fp32-params", "Llama 3.2 1B", llama, 2, 2048, options=TE),
     run("llama-bf16-params", "Llama 3.2 1B", lambda c: llama(c, dtype=bf16), 4, 2048, software="transformers-bf16", options=TE),
@@ -145,8 +212,7 @@ RUNS = [
     run("bert-base-fp32", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 32, 128, "fp32", options="tf32=0,attention=flash2"),
     run("bert-base-tf32", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 32, 128, "tf32", options="attention=flash2"),
     run("t5-base", "T5 base", t5, 16, 512, options="attention=eager"),
-    run("mixtral", "moe:layers=8,hidden=1024,ffn=3584,heads=16,kv_heads=8,experts=8,top_k=2,vocab=32000,gated=true,rms=true,rope=true",
-        mixtral, 4, 1024, options=TE),
+    run("mixtral", MIXTRAL, mixtral, 4, 1024, options=TE),
     run("vit-l", "ViT-L", lambda c: images(c, "vit_large_patch16_224"), 64, options=TE + ",separate_projections=0"),
     run("resnet50-first", "ResNet-50", lambda c: images(c, "resnet50"), 128, software="torchvision"),
     run("resnet50-last", "ResNet-50", lambda c: images(c, "resnet50", True), 128, software="torchvision", options=LAST),
@@ -177,34 +243,66 @@ RUNS = [
     run("new-inception", "Inception v3", lambda c: images(c, "inception_v3", side=299), 128, software="torchvision"),
     run("new-alexnet", "AlexNet", lambda c: images(c, "alexnet"), 256, software="torchvision"),
     run("new-efficientnet-b4", "EfficientNet B4", lambda c: images(c, "efficientnet_b4", True, 380), 32, software="torchvision", options=LAST),
+    # the third: from steps that the host binds to those that the GPU does, optimizers and torch.compile
+    run("host-gpt2-small-1", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 1, 1024, options=GPT2),
+    run("host-gpt2-small-1-fused", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 1, 1024, options=GPT2 + FUSED, fused=True),
+    run("host-gpt2-small-1-tf32", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 1, 1024, "tf32", options="attention=flash2" + GPT2[len(TE):]),
+    run("host-gpt2-medium-1", "GPT-2 medium", gpt2, 1, 1024, options=GPT2),
+    run("host-bert-base-1", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 1, 128, options=TE),
+    run("host-bert-base-8", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 8, 128, options=TE),
+    run("host-qwen-1", "Qwen2.5 0.5B", lambda c: llama(c, 24, 896, 14, 2, 4864, 151936), 1, 512, options=TE),
+    run("host-llama-bf16-1", "Llama 3.2 1B", lambda c: llama(c, dtype=bf16), 1, 512, software="transformers-bf16", options=TE),
+    run("host-llama-bf16-1-fused", "Llama 3.2 1B", lambda c: llama(c, dtype=bf16), 1, 512, software="transformers-bf16", options=TE + FUSED, fused=True),
+    run("host-mixtral-1", MIXTRAL, mixtral, 1, 512, options=TE),
+    run("host-resnet50-8", "ResNet-50", lambda c: images(c, "resnet50", True), 8, software="torchvision", options=LAST),
+    run("host-vit-b-8", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 8, options=TE + ",separate_projections=0"),
+    run("fused-llama-fp32-params", "Llama 3.2 1B", llama, 2, 2048, options=TE + FUSED, fused=True),
+    run("compiled-gpt2-small-16", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 16, 1024, software="transformers-compiled", options=GPT2C, compiled=True),
+    run("compiled-bert-base-32", "bert:size=base,seq=512,predictions=512", lambda c: bert(c, 12, 768, 12), 32, 512, software="transformers-compiled", options=TE, compiled=True),
+    run("compiled-llama-2", "Llama 3.2 1B", llama, 2, 2048, software="transformers-compiled", options=TE, compiled=True),
+    run("compiled-bert-base-1", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 1, 128, software="transformers-compiled", options=TE, compiled=True),
 ]
 
+def sum_us(n=2000):
+    x = torch.ones(64, 64, device=device)
+    least = float("inf")
+    for _ in range(10):
+        rest()
+        begin = time.time()
+        for _ in range(n):
+            x + x
+        least = min(least, (time.time() - begin) / n * 1e6)
+    return least
+
+
+def table(name):
+    return open(os.path.join(DIR, name), "w", buffering=1)
+
+
 if __name__ == "__main__":
-    gpu, kernels = sys.argv[1], {} if len(sys.argv) > 2 else None
-    columns = ("row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,step_time_s,"
-               "max_mem_gb,mem_basis,status,software,software_options,platform").split(",")
-    out = csv.DictWriter(sys.stdout, columns)
+    began, (gpu, DIR) = time.time(), sys.argv[1:3]
+    last, names = float(sys.argv[3]) if len(sys.argv) > 3 else 600, tuple(sys.argv[4:]) or ("",)
+    os.makedirs(DIR, exist_ok=True)
+    out = csv.DictWriter(table("runs.csv"), (
+        "row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,step_time_s,"
+        "max_mem_gb,memory_basis,status,software,software_options,platform,notes").split(","), extrasaction="ignore")
     out.writeheader()
-    x, calls = torch.ones(64, 64, device=device), 20000
-    x + x  # the first loads the kernel
-    began = time.time()
-    for _ in range(calls):
-        x + x
-    print("x + x: %.2f us of host" % ((time.time() - began) / calls * 1e6), file=sys.stderr)
-    for c, make in RUNS:
-        if tiny:
-            c.update(mbs=1, seq=min(c["seq"] or 32, 32))
-        try:
-            row(c, make, kernels)
-        except Exception as error:  # out of memory: the others are timed
-            print(c["row_id"], repr(error)[:400], file=sys.stderr)
-            c["status"] = "failed"
-        out.writerow(dict(dict(status="ok"), **c, gpu=gpu, gpus=1, tp=1, pp=1, dp=1, mem_basis="reserved", platform=f"gpu={gpu} nodes=1 gpus=1"))
-        sys.stdout.flush()
-        gc.collect()
-        if device == "cuda":
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-            torch._dynamo.reset()
-        if kernels is not None:
-            json.dump(kernels, open(sys.argv[2], "w"), indent=1)
+    of_hosts, of_kernels, longest = csv.writer(table("hosts.csv")), csv.writer(table("kernels.csv")), {}
+    of_hosts.writerow(["row_id", "sum_us"] + [phase + "_us" for phase in PHASES])
+    of_kernels.writerow(["row_id", "phase", "kernels", "memsets", "busy_us"] + [name + "_us" for name, _ in CLASSES])
+    for does in (timed, profiled):
+        for c, make in RUNS:
+            if not c["row_id"].startswith(names) or time.time() - began > last:
+                continue
+            if tiny:
+                c.update(mbs=1, seq=min(c["seq"] or 32, 32))
+            try:
+                does(c, make)
+            except Exception as error:  # out of memory: the others are timed
+                print(c["row_id"], repr(error)[:400], file=sys.stderr)
+            print("%s %s at %.0f s" % (c["row_id"], does.__name__, time.time() - began), file=sys.stderr, flush=True)
+            gc.collect()
+            if device == "cuda":
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
+                torch._dynamo.reset()

@@ -1,6 +1,6 @@
 """Kernels of one GPU in short and one-second loops, with the board's power and clock: tables that `maquette score` reads.
 
-    python3 tests/gpu/kernels.py GPU DIR [SECONDS [PART...]]     # GPU: its name in platforms/calib; without a GPU a dry run
+    python3 tests/gpu/loops.py GPU DIR [SECONDS [PART...]]     # GPU: its name in platforms/calib; without a GPU a dry run
 
 DIR/gemm.csv (score --gemm), DIR/attention.csv (score --kernels), DIR/parts.csv and DIR/grouped.csv, the board's clock and energy
 all the while (trace.csv), loads with rests (bursts.csv), and what the kernels gave against the same in fp32 (check.csv). `loop` short: 36 calls behind 21, from a rest; 1s: calls of .6 s behind .3 s of the same.
