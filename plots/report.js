@@ -435,3 +435,8 @@ document.querySelectorAll('#memory_parts').forEach(function (e) {
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 	fitted(canvas, draw);
 })();
+
+/* Lines of words that are columns stay lines, and scroll where they are too wide. */
+document.querySelectorAll('pre').forEach(function (pre) {
+	pre.innerHTML = pre.innerHTML.replace(/(^.*\S {3,}\S.*\n?)+/gm, '<span class="columns">$&</span>');
+});

@@ -4,7 +4,7 @@ set logscale y
 set format y "%g"
 set yrange [0.93 * low_t : 1.1 * high_t]
 set ytics ()
-step_t = high_t - low_t > 0 ? (high_t - low_t) / 5.0 : low_t / 5.0
+step_t = (1.1 * high_t - 0.93 * low_t) / 6.0
 power_t = 10 ** floor(log10(step_t))
 step_t = power_t * (step_t / power_t < 1.5 ? 1 : step_t / power_t < 3.5 ? 2 : step_t / power_t < 7.5 ? 5 : 10)
 if (high_t < 5 * low_t) {

@@ -191,29 +191,30 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 
 /* ---- the answer --------------------------------------------------------------------------------------- */
 
-static void say(struct recommend *r, const char *gpu, uint32_t row)
+static void say(const struct recommend *r, const char *gpu, uint32_t row, FILE *file)
 {
 	if (row == MQ_NONE) {
-		printf("%s: no: %s\n", gpu, r->why);
+		fprintf(file, "%s: no: %s\n", gpu, r->why);
 		return;
 	}
 	double days = of(r, row, "epoch_s") / 86400, usd = of(r, row, "usd_per_epoch"), devices = of(r, row, "devices"),
 	       step_s = of(r, row, "step_time_s"), fast = of(r, row, "low_80_s") / step_s,
 	       slow = of(r, row, "high_80_s") / step_s;
+	char money[32];
 	const char *unit = !r->rate ? "days" : r->tokens ? "tokens a day" : "samples a day";
 
-	printf("%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
-	       mq_csv_word(&r->tried, row, "platform.nodes"), r->rate ? r->amount / days : days, unit);
+	fprintf(file, "%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
+		mq_csv_word(&r->tried, row, "platform.nodes"), r->rate ? r->amount / days : days, unit);
 	if (fast > 0)
-		printf(", 80 %% within %.4g to %.4g", r->rate ? r->amount / (days * slow) : days * fast,
-		       r->rate ? r->amount / (days * fast) : days * slow);
+		fprintf(file, ", 80 %% within %.4g to %.4g", r->rate ? r->amount / (days * slow) : days * fast,
+			r->rate ? r->amount / (days * fast) : days * slow);
 	if (isnan(usd))
-		fputs("; no price is known, device.TYPE.price_per_h by --change gives one", stdout);
+		fputs("; no price is known, device.TYPE.price_per_h by --change gives one", file);
 	else
-		printf("; $%.4g at $%.4g a device and hour%s", usd, usd / (24 * days * devices),
-		       usd > r->budget_usd ? ", over the budget" : "");
-	printf("; %s%s\n", mq_csv_word(&r->tried, row, "plan"),
-	       *mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "");
+		fprintf(file, "; %s at $%.4g a device and hour%s", mq_text_usd(usd, money), usd / (24 * days * devices),
+			usd > r->budget_usd ? ", over the budget" : "");
+	fprintf(file, "; %s%s\n", mq_csv_word(&r->tried, row, "plan"),
+		*mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "");
 }
 
 /* With one device type the rows do not say it. */
@@ -222,7 +223,8 @@ static const char *name_of(const struct recommend *r, const struct mq_axis *gpu,
 	return gpu->n > 1 ? mq_csv_word(&r->tried, row, gpu->key) : gpu->value[0];
 }
 
-static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uint32_t *best, struct mq_err *err)
+static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uint32_t *best, FILE *said,
+			     struct mq_err *err)
 {
 	struct mq_csv_writer w;
 	uint32_t fewest_row = MQ_NONE, cheapest = MQ_NONE;
@@ -249,10 +251,11 @@ static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uin
 	if (fewest_row == MQ_NONE)
 		return mq_fail(err, MQ_ENOPLAN, "no device type keeps %s%s", r->target,
 			       isfinite(r->budget_usd) ? " within the budget" : "");
-	printf("fewest devices: %s", name_of(r, gpu, fewest_row));
-	if (cheapest != MQ_NONE)
-		printf("; least money: %s", name_of(r, gpu, cheapest));
-	putchar('\n');
+	const char *line = mq_arena_printf(&r->arena, "fewest devices: %s%s%s\n", name_of(r, gpu, fewest_row),
+					   cheapest != MQ_NONE ? "; least money: " : "",
+					   cheapest != MQ_NONE ? name_of(r, gpu, cheapest) : "");
+	fputs(line, stdout);
+	fputs(line, said);
 	return MQ_OK;
 }
 
@@ -278,25 +281,33 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 		return mq_bad(err, "%s: lists are for --gpu alone", r->study.path);
 	uint32_t *best = mq_arena_array(&r->arena, gpu->n, uint32_t);
 
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *said = mq_words_open(&memory);
+
 	r->rows = mq_words_open(&r->words);
 	fprintf(r->rows, "%s\n", mq_study_header(&r->study, &r->arena));
 	int saved = mq_json_begin(r->json);
 	enum mq_status status = MQ_OK;
 	for (uint32_t g = 0; g < gpu->n && status == MQ_OK; g++) {
 		status = fewest(r, g, &best[g], err);
-		if (status == MQ_OK)
-			say(r, gpu->value[g], best[g]);
+		if (status == MQ_OK) {
+			say(r, gpu->value[g], best[g], stdout);
+			say(r, gpu->value[g], best[g], said);
+		}
 	}
 	fclose(r->rows);
 	if (status == MQ_OK)
-		status = answer(r, gpu, best, err);
+		status = answer(r, gpu, best, said, err);
+	if (status == MQ_ENOPLAN)
+		fprintf(said, "%s\n", err->text);
+	fclose(said);
 	mq_json_done(saved);
 	if (saved >= 0)
 		mq_tables_json(r->dir, shown, stdout);
 	if (status != MQ_OK && status != MQ_ENOPLAN)
 		return status;
 	const struct mq_err answer_err = *err;
-	MQ_TRY(mq_tables_page(r->dir, r->target, shown, NULL, err));
+	MQ_TRY(mq_tables_page(r->dir, r->target, shown, memory.text, err));
 	*err = answer_err;
 	return status;
 }

@@ -99,6 +99,15 @@ const char *mq_text_s(double s, char text[32])
 	return text;
 }
 
+const char *mq_text_usd(double usd, char text[32])
+{
+	if (usd < 1e6)
+		snprintf(text, 32, usd < 1e3 ? "$%.4g" : "$%.0f", usd);
+	else
+		snprintf(text, 32, "$%.4g %sillion", usd / (usd < 1e9 ? 1e6 : 1e9), usd < 1e9 ? "m" : "b");
+	return text;
+}
+
 const char *mq_text_B(double bytes, char text[32])
 {
 	if (bytes < 1e6)

@@ -158,6 +158,8 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 double mq_now_s(void);
 /* Text for people: "1.23 ms", "4.5 GB", "312 GFLOP/s"-like engineering numbers. */
 const char *mq_text_s(double seconds, char text[32]);
+/* Money for people: "$0.8117", "$4899", "$18.37 million". */
+const char *mq_text_usd(double usd, char text[32]);
 const char *mq_text_B(double bytes, char text[32]);
 
 #endif

@@ -319,6 +319,7 @@ static void say_epoch(struct tables *t)
 	double *seconds = column(t, "epoch_s"), *usd = column(t, "usd_per_epoch"), *devices = column(t, "devices"),
 	       *fast = column(t, "low_80_s"), *slow_s = column(t, "high_80_s");
 	uint32_t best = MQ_NONE, said = 0;
+	char money[32];
 
 	for (uint32_t p = 0; p < s->n_points && said < MOST_TIES; p++) {
 		double days = seconds[p] / 86400;
@@ -330,7 +331,7 @@ static void say_epoch(struct tables *t)
 			fprintf(t->words, ", 80 %% within %.4g to %.4g", days * fast[p] / t->step_s[p],
 				days * slow_s[p] / t->step_s[p]);
 		if (!isnan(usd[p]))
-			fprintf(t->words, ", $%.4g", usd[p]);
+			fprintf(t->words, ", %s", mq_text_usd(usd[p], money));
 		fprintf(t->words, "%s\n", unlike(t, p));
 	}
 	if (!(s->epoch_days > 0) && !(s->epoch_usd > 0))
@@ -351,7 +352,7 @@ static void say_epoch(struct tables *t)
 	fprintf(t->words, "an epoch, fewest devices: %s: %.0f devices, %.4g days", place(t, best, NULL), devices[best],
 		seconds[best] / 86400);
 	if (!isnan(usd[best]))
-		fprintf(t->words, ", $%.4g", usd[best]);
+		fprintf(t->words, ", %s", mq_text_usd(usd[best], money));
 	fputc('\n', t->words);
 }
 
@@ -367,10 +368,13 @@ static enum mq_status pareto(struct tables *t)
 	if (!n || n + unpriced < 2)
 		return MQ_OK;
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_pareto, t->dir, &t->arena, t->err));
-	for (uint32_t p = 0; p < t->study->n_points; p++)
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		char *label = mq_arena_strdup(&t->arena, place(t, p, NULL));
+		for (char *c = label; (c = strstr(c, ", ")); c++) /* gnuplot ends a column at any comma */
+			*c = ';';
 		if (!isnan(cost_of(t, p)))
-			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p),
-				   place(t, p, NULL));
+			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p), label);
+	}
 	MQ_TRY(mq_csv_close(&w, t->err));
 	say_prices(t);
 	say_price_ties(t);

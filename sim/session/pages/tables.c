@@ -89,11 +89,11 @@ enum mq_status mq_tables_page(const char *dir, const char *title, const struct m
 	struct mq_page p;
 
 	mq_page_open(&p, dir, title);
-	mq_page_tables(&p, table);
 	if (words) {
 		fputs("<h2>In words</h2>\n", p.f);
 		mq_page_words(&p, words);
 	}
+	mq_page_tables(&p, table);
 	mq_page_command(&p);
 	return mq_page_close(&p, MQ_OK, err);
 }
