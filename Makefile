@@ -24,7 +24,7 @@ WARN := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wcast-qual -Wvla -Wformat=
 	-Wwrite-strings -Wdouble-promotion
 CWARN := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 # Sanitized objects are built to be checked, not to be fast: half the time of the build.
-FLAGS := $(if $(SAN),-O1 -g1,-O2 -g) -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE \
+FLAGS := $(if $(SAN),-Og -g1,-O2 -g) -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE \
 	-DMQ_VERSION_NUMBER=$(VERSION) -Isim -Isim/include -Istrategies -Ivalidator -I$(BUILD)/gen \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
 	$(if $(FUZZER),-fsanitize=fuzzer-no-link)
@@ -347,6 +347,8 @@ $(BUILD)/tests/parts/%.o: $(BUILD)/obj/tests/$(1)/%.c.o
 endef
 $(foreach folder,unit engines fuzz,$(eval $(call part,$(folder))))
 $(call obj,tests/all.c): $(BUILD)/gen/tests.def
+# Optimizing tests takes as long as they run.
+$(call obj,$(call sources,tests/unit/*.c)): private ALL_CFLAGS += -Og
 TESTS := $(patsubst %,'TEST(%)',$(notdir $(UNIT))) $(patsubst %,'TARGET(%)',$(notdir $(FUZZ)))
 $(BUILD)/gen/tests.def: FORCE
 	@mkdir -p $(@D); printf '%s\n' $(TESTS) | cmp -s - $@ || printf '%s\n' $(TESTS) >$@
@@ -358,10 +360,12 @@ unit: tests ## unit and conformance tests alone
 check: all tests ## all quick tests; with SAN=address,undefined under the sanitizers
 	@BUILD=$(BUILD) tests/run-tests
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
-	@$(MAKE) -s SAN=address,undefined all tests
+	@$(MAKE) -s SAN=address,undefined sanitized
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
 	@if [ -d build/fuzz/tests ]; then RUNS=1000 $(MAKE) -s fuzz SECONDS=30; \
 	else echo "SKIP fuzz: no build of the targets for clang's fuzzer; make fuzz makes one"; fi
+# What is run under sanitizers: executors and the replay, which need the stand-ins, are not.
+sanitized: $(BUILD)/libs/made $(BUILD)/maquette $(ENGINE_SO) $(ENGINE_DATA) $(UNIT) $(FUZZ)
 mutants: all tests ## plant faults in lowering and executors, one by one, and show which test catches each (half an hour)
 	@tests/run-mutants
 SECONDS ?= 60
@@ -410,5 +414,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: sanitized fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean frameworks FORCE

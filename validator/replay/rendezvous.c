@@ -322,7 +322,7 @@ static enum mq_status host_ranks(struct replay_rendezvous *m, const char *path, 
 
 static enum mq_status rendezvous_at(struct replay_rendezvous *m, char *place, struct mq_err *err)
 {
-	char host[256] = "", port[16] = "0", *colon;
+	char host[256] = "", port[16] = "0", *colon = NULL;
 	double until = mq_seconds(CLOCK_MONOTONIC) + m->deadline_s;
 	bool local = !strncmp(place, "memory:", 7);
 	const char *job = job_name();
