@@ -85,6 +85,8 @@ static void index_edges(struct mq_model *m, struct mq_arena *arena)
 		}
 	}
 	m->n_edges = kept;
+	if (!m->edge) /* loops over no edges add to it all the same */
+		m->edge = mq_arena_array(arena, 1, struct mq_edge);
 	m->out_first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
 	m->in_first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
 	m->in_edge = mq_arena_array(arena, m->n_edges, uint32_t);
@@ -97,8 +99,7 @@ static void index_edges(struct mq_model *m, struct mq_arena *arena)
 		m->in_first[i + 1] += m->in_first[i];
 	}
 	uint32_t *next = mq_arena_array(arena, m->n_ops, uint32_t);
-	if (m->n_ops)
-		memcpy(next, m->in_first, m->n_ops * sizeof(*next));
+	memcpy(next, m->in_first, m->n_ops * sizeof(*next));
 	for (uint32_t i = 0; i < m->n_edges; i++) /* edges are sorted by src: so is each list */
 		m->in_edge[next[m->edge[i].dst]++] = i;
 }
