@@ -44,7 +44,7 @@ planted() { # SECONDS WAY: what that does not fit, if any
 	awk "BEGIN { exit !($least < $1 || $least >= 2 * $1) }" && echo "$least s instead of $1 s"
 }
 for way in down up; do
-	off=$(planted .4 $way)$(planted .8 $way); echo "$way ${off:-as planted, and longer at half the speed}"
+	off=$(planted .2 $way)$(planted .4 $way); echo "$way ${off:-as planted, and longer at half the speed}"
 done
 
 # What cannot be: NCCL's algorithms with a CPU, sums that a CPU does not add, too few cores.

@@ -1,7 +1,7 @@
 # The closed loop on mock libraries: it ends, a killed run goes on where it was, and the same question gives the same plan.
 . "$ROOT/tests/cli/lib.sh.inc"
 mocks
-export LD_PRELOAD=$MAQUETTE_CUDART EXECUTOR=cuda DTYPE=bf16 ROUNDS=2 TOP=4 EVALS=20
+export LD_PRELOAD=$MAQUETTE_CUDART EXECUTOR=cuda DTYPE=bf16 ROUNDS=2 TOP=4 EVALS=20 LAUNCHES=1 REPS=3
 tune() { "$ROOT/validator/tune" "$1" 2>&1; }
 tune whole | sed 's/[0-9.]* %/N %/g; s/  */ /g' | grep -c 'round\|final plan'
 [ -s whole/search-1/plan-1.json ] && [ -s whole/replay-1/plans.csv ] && [ ! -e whole/replay-1.part ] && echo "steps are whole"

@@ -140,7 +140,7 @@ static enum mq_status judge(void *context, const struct mq_plan *const *plan, ui
 	return MQ_OK;
 }
 
-static bool prove; /* ask for lower bounds, with a budget that lets exhaustive end */
+static bool prove; /* ask for lower bounds; who proves has a budget that lets exhaustive end */
 
 /* Runs one engine; false where it refuses the question, with its reason in `why`. */
 static bool play(struct question *q, const char *name, const char *options, uint32_t chunk,
@@ -158,7 +158,7 @@ static bool play(struct question *q, const char *name, const char *options, uint
 		.engine = &spec,
 		.n_engines = 1,
 		.seed = 3,
-		.evals = prove ? 4 * EVALS : EVALS,
+		.evals = prove && spec.engine->proves ? 4 * EVALS : EVALS,
 		.seconds = (double)INFINITY,
 		.top = EVALS,
 		.screen = screen,

@@ -4,12 +4,10 @@
 #include "hardware/platform/import.h"
 #include "../unit/libraries.h"
 
+static struct mq_import_options options;
+
 static void import(const char *path)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = bare_calib(&arena);
-	struct mq_device_calib *v100 = mq_calib_add_ideal(calib, "V100", 1e14, 1e12, 16e9);
-	const struct mq_import_options options = { .type = v100, .calib = calib };
 	struct mq_import_report report;
 	struct mq_err err = MQ_ERR_INIT;
 	enum mq_status status = mq_platform_import(path, &options, "/dev/null", &report, &err);
@@ -21,6 +19,14 @@ static void import(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static struct mq_arena lasting = MQ_ARENA_INIT;
+
+	if (!options.calib) {
+		struct mq_calib *calib = bare_calib(&lasting);
+
+		options.type = mq_calib_add_ideal(calib, "V100", 1e14, 1e12, 16e9);
+		options.calib = calib;
+	}
 	fuzz_child(import, fuzz_file(data, size, ".xml"), "libhwloc");
 	return 0;
 }
