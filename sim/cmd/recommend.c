@@ -290,10 +290,8 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 	enum mq_status status = MQ_OK;
 	for (uint32_t g = 0; g < gpu->n && status == MQ_OK; g++) {
 		status = fewest(r, g, &best[g], err);
-		if (status == MQ_OK) {
-			say(r, gpu->value[g], best[g], stdout);
-			say(r, gpu->value[g], best[g], said);
-		}
+		for (int i = 0; i < 2 && status == MQ_OK; i++)
+			say(r, gpu->value[g], best[g], i ? said : stdout);
 	}
 	fclose(r->rows);
 	if (status == MQ_OK)

@@ -84,8 +84,6 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 
 	for (const char *line = e->head; line && *line; line += strcspn(line, "\n") + 1)
 		text = mq_arena_printf(e->arena, "%s%s%.*s\n", text, comment, (int)strcspn(line, "\n"), line);
-
-	/* what the model's file says and its description has not */
 	if (e->model->note)
 		text = mq_arena_printf(e->arena, "%s%snot in these settings, of the model: %s\n", text, comment,
 				       e->model->note);

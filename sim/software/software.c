@@ -114,44 +114,9 @@ uint64_t mq_software_hash(const struct mq_software *s, uint64_t hash)
 const char *mq_software_renamed(const char *old)
 {
 	static const char *const names[][2] = {
-		{ "attention_calls", "attention_setup_kernels" },
-		{ "bucket_copies", "gradient_as_bucket_view" },
-		{ "call_launches", "launches_per_collective" },
-		{ "call_waits", "blocking_wait" },
-		{ "chains", "elementwise_fusion" },
-		{ "check_us", "torch_distributed_debug_us" },
-		{ "copies_heads", "transpose_copies" },
-		{ "fills_mask", "masked_fill" },
-		{ "frees_late", "record_stream" },
-		{ "frees_outputs", "deallocate_pipeline_outputs" },
-		{ "gather_B", "zero_quantized_weights_B" },
-		{ "gather_ahead", "backward_prefetch" },
-		{ "gather_copies", "allgather_flat_copies" },
-		{ "gather_us", "unflatten_us" },
-		{ "gathers_again", "regather_in_backward" },
-		{ "gathers_logits", "gather_logits" },
-		{ "grads_wait", "defer_grad_accumulation" },
-		{ "graphs", "cuda_graph_scope" },
-		{ "keeps_logits", "logits_buffers" },
-		{ "launch_waits", "cuda_launch_blocking" },
-		{ "lazy_grads", "zero_grad_set_to_none" },
-		{ "merge_copies", "deepep" },
-		{ "own_first", "split_allgather_gemm" },
-		{ "own_image_kernels", "aten_image_kernels" },
-		{ "pipeline_once", "zero_once_per_step" },
-		{ "products_apart", "separate_projections" },
-		{ "reduce_calls", "reduce_kernels" },
-		{ "reduces_apart", "separate_input_grad_reduce" },
-		{ "reduces_beside", "async_allreduce" },
-		{ "reduces_whole", "zero1_allreduce" },
-		{ "saves_casts", "save_quantized_operands" },
-		{ "secondary_group", "zero_hpz_partition_size" },
-		{ "sends_wait", "blocking_sends" },
-		{ "sums_into", "fused_grad_add" },
-		{ "update_calls", "optimizer_kernels" },
-		{ "weighs_early", "probs_on_activation" },
-		{ "wire_B", "zero_quantized_gradients_B" },
-		{ "writes_gelu", "unfused_gelu" },
+#define X(old, name) { old, name },
+#include "software/software_renamed.def"
+#undef X
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

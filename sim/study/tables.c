@@ -465,30 +465,21 @@ static enum mq_status say_jobs(struct tables *t)
 	return MQ_OK;
 }
 
-/* Points without a plan, each reason once. */
-static void say_none(struct tables *t)
+/* What a column says, each text once: of "plan", why points have none. */
+static void say_once(struct tables *t, const char *column)
 {
-	const char *before = "";
+	bool none = !strcmp(column, "plan");
 
 	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
-		const char *why = mq_csv_word(&t->csv, p, "plan");
-		if (!isnan(t->rate[p]) || !strcmp(why, before))
-			continue;
-		fprintf(t->words, "no plan: %s: %s: %s\n", place(t, p, NULL), mq_csv_word(&t->csv, p, "verdict"), why);
-		before = why;
-	}
-}
-
-static void say_assumed(struct tables *t)
-{
-	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
-		const char *text = mq_csv_word(&t->csv, p, "assumed");
-		bool said = !*text;
+		const char *text = mq_csv_word(&t->csv, p, column);
+		bool said = !*text || (none && !isnan(t->rate[p]));
 
 		for (uint32_t k = 0; k < p && !said; k++)
-			said = !strcmp(text, mq_csv_word(&t->csv, k, "assumed"));
+			said = !strcmp(text, mq_csv_word(&t->csv, k, column));
+		if (!said && none)
+			fprintf(t->words, "no plan: %s: %s: ", place(t, p, NULL), mq_csv_word(&t->csv, p, "verdict"));
 		if (!said)
-			fprintf(t->words, "assumed: %s\n", text);
+			fprintf(t->words, "%s%s\n", none ? "" : "assumed: ", text);
 	}
 }
 
@@ -507,8 +498,8 @@ static enum mq_status all_answers(struct tables *t)
 	t->rate = column(t, "samples_per_s");
 	t->step_s = column(t, "step_time_s");
 	t->usd = column(t, "usd_per_step");
-	say_none(t);
-	say_assumed(t);
+	say_once(t, "plan");
+	say_once(t, "assumed");
 	if (s->efficiency > 0)
 		MQ_TRY(scaling(t));
 	MQ_TRY(losses(t));

@@ -16,41 +16,7 @@
 #define CUBE_MESH     8   /* GPUs of a DGX-1's mesh of NVLinks */
 
 const struct mq_opt mq_platform_opts[] = {
-	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
-	MQ_STR(SPEC, gpu, "H100-SXM-80GB", "device type; mix of node types: TYPE[*NODES][xGPUS][@NIC_GBps]+TYPE..."),
-	MQ_U32(SPEC, nodes, 1, 1, 65536, "machines (of each type of a mix that gives no number)"),
-	MQ_U32(SPEC, gpus, 8, 1, 256, "devices per machine"),
-	MQ_CHOICE(SPEC, intra, 0, "auto|nvswitch|nvlink-mesh|pcie", "links inside a machine"),
-	MQ_U32(SPEC, board, 0, 0, 8, "8: machines have a part of the NVLink mesh of eight V100 (0: one of their own)"),
-	MQ_F64(SPEC, nvlink_GBps, 0, 0, 1e5, "NVLink per GPU, one direction (0: the device's)"),
-	MQ_F64(SPEC, pcie_GBps, 0, 0, 1e4, "PCIe per GPU, one direction (0: the device's)"),
-	MQ_U32(SPEC, pcie_switches, 0, 0, 64, "PCIe switches per machine (0: one per socket)"),
-	MQ_U32(SPEC, nics, 0, 0, 256, "network ports per machine (0: usual for the device)"),
-	MQ_F64(SPEC, nic_GBps, 0, 0, 1e4, "one port, one direction, GB/s (0: usual for the device)"),
-	MQ_U32(SPEC, sockets, 2, 1, 16, "CPU sockets per machine"),
-	MQ_CHOICE(SPEC, fabric, 0, "switch|rail|fat-tree|dragonfly|torus|nvl72|ethernet", "network between machines"),
-	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath|tcpxo|gib",
-		  "kind of network (tcpxo, gib: Google Cloud's)"),
-	MQ_U32(SPEC, leaf, 0, 0, 4096, "machines per leaf, rail unit or router (0: usual)"),
-	MQ_STR(SPEC, leaves, NULL, "machines of each leaf in place of leaf and pod, as 16x4+8/16x3 (/: next pod)"),
-	MQ_F64(SPEC, oversub, 1, 1, 1000, "bandwidth into a leaf / bandwidth out of it"),
-	MQ_U32(SPEC, pod, 0, 0, 4096, "fat-tree: leaves per pod of a third level (0: two levels)"),
-	MQ_F64(SPEC, pod_oversub, 1, 1, 1000, "bandwidth into a pod / bandwidth out of it"),
-	MQ_U32(SPEC, routers, 4, 1, 256, "dragonfly: routers per group"),
-	MQ_U32(SPEC, global, 0, 0, 256, "dragonfly: global links per router (0: machines per router)"),
-	MQ_STR(SPEC, dims, NULL, "torus: machines along each axis, as 4x4x2 (default: near a square)"),
-	MQ_F64(SPEC, link_GBps, 0, 0, 1e5, "torus, dragonfly: link between routers (0: one machine's ports)"),
-	MQ_U32(SPEC, domain, 72, 2, 1024, "nvl72: GPUs of one scale-up domain"),
-	MQ_F64(SPEC, nic_us, -1, -1, 1e4, "latency of a port, us (negative: usual for the network)"),
-	MQ_F64(SPEC, switch_us, -1, -1, 1e4, "latency of a switch, us (negative: usual)"),
-	MQ_BOOL(SPEC, sharp, 0, "network switches can reduce (CollNet)"),
-	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known, 16 bit, Tflop/s"),
-	MQ_F64(SPEC, host_memory_GB, 0, 0, 1e6, "host memory of a machine, GB, for what is offloaded (0: not known)"),
-	MQ_F64(SPEC, memory_GB, 0, 0, 1e6, "memory of such a device, GB (0: 30 ms of its bandwidth)"),
-	MQ_F64(SPEC, bw_TBps, 0, 0, 1e6, "its memory bandwidth, TB/s (0: 1 byte per 200 flop)"),
-	MQ_F64(SPEC, mem_GBps, 0, 0, 1e9, "the same in GB/s"),
-	MQ_F64(SPEC, price_per_h, -1, -1, 1e6, "$ per device and hour (negative: the calibration's)"),
-	MQ_F64(SPEC, power_W, -1, -1, 1e6, "power of a device, W (negative: the calibration's)"),
+#include "hardware/platform/platform_options.def"
 	MQ_END
 };
 

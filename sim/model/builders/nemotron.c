@@ -23,26 +23,8 @@ static const struct mq_opt opts[] = {
 	       "nano-12b-v2 3-nano 3-super"),
 	MQ_STR(struct mq_transformer, pattern, NULL,
 	       "a letter per layer: M Mamba-2, * attention, - feed-forward, E experts"),
-	DIM(hidden, 1, 1e7, "width of the residual stream"),
-	DIM(heads, 1, 1e6, "attention heads"),
-	DIM(kv_heads, 1, 1e6, "heads of keys and values"),
-	DIM(head_dim, 1, 1e6, "width of an attention head"),
-	DIM(ffn, 1, 1e8, "inner width of feed-forward layers and experts"),
-	DIM(vocab, 1, 1e8, "vocabulary"),
-	DIM(seq, 1, 1e8, "tokens of a sequence"),
-	MAMBA("mamba_heads", heads, 1e6, "heads of the state-space layers"),
-	MAMBA("mamba_head_dim", head_dim, 1e6, "width of such a head"),
-	MAMBA("groups", groups, 1e6, "groups of heads that share B and C"),
-	MAMBA("state", state, 1e6, "state of a head and channel"),
-	MAMBA("kernel", kernel, 1e3, "taps of the convolution"),
-	MAMBA("chunk", chunk, 1e5, "tokens of a chunk of the scan"),
-	DIM(experts, 1, 1e5, "experts of a layer E"),
-	DIM(top_k, 1, 1e5, "experts that a token visits"),
-	DIM(shared_ffn, 0, 1e8, "width of the experts that every token visits"),
-	DIM(latent, 0, 1e7, "width in which tokens travel to experts; 0 = hidden"),
-	DIM(mtp, 0, 100, "further tokens predicted, with one set of layers *E"),
-	MQ_FUSED_ATTENTION,
-	MQ_END
+#include "model/builders/nemotron_options.def"
+	MQ_FUSED_ATTENTION, MQ_END
 };
 
 /* Of another width, the heads of the state-space layers are as many as make twice that. */

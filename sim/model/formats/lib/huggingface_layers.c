@@ -38,23 +38,9 @@ static const struct {
 	const char *word;
 	char letter;
 } words[] = {
-	{ "full_attention", '*' },
-	{ "sliding_attention", 'W' },
-	{ "linear_attention", 'o' },
-	{ "mamba", 'M' },
-	{ "conv", 'C' },
-	{ "indexed_attention", 'I' },
-	{ "dense", '-' },
-	{ "sparse", 'E' },
-	{ "attention", '*' },
-	{ "global", '*' },
-	{ "chunked_attention", 'W' },
-	{ "local", 'W' },
-	{ "deepseek_sparse_attention", 'I' },
-	{ "full", 'I' },
-	{ "shared", '*' },
-	{ "mlp", '-' },
-	{ "moe", 'E' },
+#define X(word, letter) { word, letter },
+#include "model/formats/lib/huggingface_words.def"
+#undef X
 };
 
 bool mq_hf_layer_key(const char *key)

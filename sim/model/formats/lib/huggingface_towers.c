@@ -23,33 +23,9 @@ static const struct kind {
 	enum style style;
 	uint32_t joined; /* a side of patches that become one token, where no key says it */
 } kinds[] = {
-	{ "llava", "llama", "htt", CLASS, 1 },
-	{ "llava_next", "llama", "htt", CLASS, 1 },
-	{ "llava_onevision", "qwen2", "htt", PLAIN, 1 },
-	{ "vipllava", "llama", "htt", CLASS, 1 },
-	{ "mistral3", "mistral", "Hhtt", GATED, 2 },
-	{ "gemma3", "gemma3_text", "ht", PLAIN, 4 },
-	{ "paligemma", "gemma", "ht", PLAIN, 1 },
-	{ "idefics3", "llama", "Ht", PLAIN, 2 },
-	{ "smolvlm", "llama", "Ht", PLAIN, 2 },
-	{ "internvl", "qwen2", "Htt", CLASS, 2 },
-	{ "internvl_chat", "qwen2", "Htt", CLASS, 2 },
-	{ "qwen2_vl", "qwen2_vl", "HHt", PLAIN, 2 },
-	{ "qwen2_5_vl", "qwen2_5_vl", "HHt", GATED_BIASED, 2 },
-	{ "qwen3_vl", "qwen3_vl", "HHt", PLAIN, 2 },
-	{ "qwen3_vl_moe", "qwen3_vl_moe", "HHt", PLAIN, 2 },
-	{ "qwen3_5", "qwen3_5", "HHt", PLAIN, 2 },
-	{ "qwen3_5_moe", "qwen3_5_moe", "HHt", PLAIN, 2 },
-	{ "kimi_k25", "kimi_k2", "HHt", PLAIN, 2 },
-	{ "kimi_vl", "deepseek_v3", "HHt", PLAIN, 2 },
-	{ "glm4v", "glm4v", "Htt", GATED, 2 },
-	{ "glm4v_moe", "glm4v_moe", "Htt", GATED, 2 },
-	{ "llama4", "llama4", "Hppt", CLASS, 2 },
-	{ "gemma4", "gemma4", "ht", GATED, 3 },
-	{ "clip", "clip_text_model", "h", CLASS, 1 },
-	{ "siglip", "siglip_text_model", "h", PLAIN, 1 },
-	{ "siglip2", "siglip_text_model", "h", PLAIN, 1 },
-	{ "qwen2_audio", "qwen2", "ht", PLAIN, 2 },
+#define X(...) { __VA_ARGS__ },
+#include "model/formats/lib/huggingface_towers.def"
+#undef X
 };
 
 static const struct kind *kind_of(const struct mq_json_at *top)
