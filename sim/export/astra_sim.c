@@ -1,5 +1,5 @@
 /* astra_sim.c - a schedule that was simulated as ASTRA-sim's input: Chakra traces, communicators, system, network of the
- * analytical backend, memory, and a script that runs it (platforms/launch/astra_sim).
+ * analytical backend, memory, and a script that runs it (platforms/launch/astra_sim.*).
  *
  * The network has a dimension for the way between machines and one for the way inside a machine. ASTRA-sim sends a
  * message through the first dimension in which two devices differ, so devices are numbered machine by machine, the first
@@ -229,8 +229,8 @@ static enum mq_status write_files(const struct astra *a, double simulated_s, str
 	mq_template_set(&v, "alone", "%.6g", a->run->timeline->step_time_s);
 	mq_template_set(&v, "simulated", "%.6g", simulated_s);
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
-		const char *form = mq_arena_printf(arena, "%s.in", name[i]);
-		MQ_TRY(mq_template_text(&v, "platforms/launch/astra_sim", form, &text, err));
+		const char *form = mq_arena_printf(arena, "astra_sim.%s.in", name[i]);
+		MQ_TRY(mq_template_text(&v, "platforms/launch", form, &text, err));
 		MQ_TRY(mq_file_put(mq_arena_printf(arena, "%s/%s", a->run->dir, name[i]), text, err));
 	}
 	return MQ_OK;
