@@ -7,7 +7,8 @@
  * slow ones), with degrees of their own per class: all pairs of classes in both orders, and from the best of those
  * longer chains; where there is one class, stages of unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h)
  * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it, but
- * for two of each family. Where none fits, all of them are tried with their optimizer on the host, if the software can.
+ * for two of each family. Where none fits, all of them are tried with samples divided among ranks, and then with their
+ * optimizer on the host, if the software can.
  * The best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
@@ -511,10 +512,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
-	each_candidate(s);
-	mq_hybrid_screen(s, problem);
-	if ((!s->n || s->none_fits) && !s->stopped && shapes_can_host(&s->space)) {
-		s->space.host = s->cost.host = true;
+	/* what is slow, or hard to estimate, only where nothing else fits */
+	for (uint32_t way = 0; way < 3 && !s->stopped && (!s->n || s->none_fits); way++) {
+		s->cost.parts = way > 0 && !problem->bound;
+		s->space.host = s->cost.host = way == 2;
+		if ((way == 1 && !(s->cost.parts && s->cost.could_part)) || (way == 2 && !shapes_can_host(&s->space)))
+			continue;
 		s->n = 0;
 		memset(s->of_family, 0, s->families.n * sizeof(*s->of_family));
 		each_candidate(s);

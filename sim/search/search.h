@@ -211,7 +211,8 @@ enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUS
 struct mq_counted_costs {
 	struct mq_costs costs;
 	const struct mq_search *search;
-	const struct mq_search_part *part; /* what is asked about; NULL: all of it */
+	const struct mq_question *q; /* what is asked about, all or a part, and with whom */
+	void *screen_context;
 	uint64_t screens;
 	/* Called with each plan of the whole that an engine asked about, with what the user fixed, and its answer. */
 	void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result);

@@ -302,22 +302,6 @@ bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster
 
 typedef bool screen_fn(void *context, const struct mq_plan *plan, struct mq_result *result);
 
-static const struct mq_train *train_of(const struct mq_counted_costs *counted)
-{
-	return counted->part ? counted->part->q.train : counted->search->q->train;
-}
-
-static void *context_of(const struct mq_counted_costs *counted)
-{
-	return counted->part ? counted->part->screen_context : counted->search->screen_context;
-}
-
-static void look(const struct mq_counted_costs *counted, struct mq_plan *plan, const struct mq_result *result)
-{
-	if (!counted->part)
-		counted->looked_at(counted->looker, plan, result);
-}
-
 /* Asks about what will be judged. */
 static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, const struct mq_plan *plan,
 		struct mq_result *result)
@@ -326,10 +310,10 @@ static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, const
 	struct mq_plan fixed;
 
 	mq_plan_copy(&fixed, plan, &scratch);
-	mq_limits_apply(counted->search->limits, &fixed, train_of(counted));
-	bool known = screen(context_of(counted), &fixed, result);
-	if (known)
-		look(counted, &fixed, result);
+	mq_limits_apply(counted->search->limits, &fixed, counted->q->train);
+	bool known = screen(counted->screen_context, &fixed, result);
+	if (known && counted->looked_at)
+		counted->looked_at(counted->looker, &fixed, result);
 	return known;
 }
 
@@ -352,13 +336,15 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 		struct mq_plan *fixed = mq_arena_array(&scratch, 1, struct mq_plan);
 
 		mq_plan_copy(fixed, plan[i], &scratch);
-		mq_limits_apply(s->limits, fixed, train_of(counted));
+		mq_limits_apply(s->limits, fixed, counted->q->train);
 		asked[i] = fixed;
 	}
-	bool all = s->screen_all && s->screen_all(context_of(counted), (const struct mq_plan *const *)asked, n, result);
+	bool all = s->screen_all &&
+		   s->screen_all(counted->screen_context, (const struct mq_plan *const *)asked, n, result);
 	for (uint32_t i = 0; i < n && all; i++) {
 		counted->screens++;
-		look(counted, asked[i], &result[i]);
+		if (counted->looked_at)
+			counted->looked_at(counted->looker, asked[i], &result[i]);
 	}
 	for (uint32_t i = 0; i < n && !all; i++)
 		if (!screen(context, plan[i], &result[i]))
@@ -377,8 +363,9 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 {
 	*counted = (struct mq_counted_costs){ .costs = part ? *part->costs : *search->costs,
 					      .search = search,
-					      .part = part,
-					      .looked_at = looked_at,
+					      .q = part ? &part->q : search->q,
+					      .screen_context = part ? part->screen_context : search->screen_context,
+					      .looked_at = part ? NULL : looked_at, /* a part is no plan of the whole */
 					      .looker = looker };
 	counted->costs.screen_context = counted;
 	counted->costs.screen = search->screen ? screen : NULL;

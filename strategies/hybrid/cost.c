@@ -212,6 +212,7 @@ struct stage_times {
 	double sure_fixed;   /* likewise of `fixed` */
 	double fixed;        /* head or tail, transfers */
 	double most_samples; /* of the replica with most */
+	double part;         /* of a sample that a rank has, where context parallelism leaves no whole one; else 1 */
 };
 
 /* The devices that have what comes after the last layer: of a V those of the first layers. */
@@ -229,6 +230,22 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] + again + work[1];
 }
 
+/* Seconds of a layer's keys and values on their way around the ring of ranks that share a sample, forward, and again
+ * backward with their gradients: none of it is hidden behind attention. */
+static double ring_time(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage, double samples)
+{
+	const struct mq_model *m = c->problem->q->model;
+
+	if (stage->inner < 2 || !m->heads)
+		return 0;
+	double passes = c->problem->q->train->infer ? 1 : 3, width = mq_dtype_size(c->problem->q->train->dtype);
+	double elems = 2.0 * m->seq * m->hidden * (m->kv_heads ? m->kv_heads : m->heads) / m->heads / stage->t;
+	uint32_t last = (stage->inner - 1) * stage->t; /* on to the first: the longest way */
+
+	return passes * (stage->inner - 1) *
+	       ask_transfer(c, stage->rank[last], stage->rank[0], floor(samples * elems * width));
+}
+
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s, double samples,
 		       struct stage_times *out)
@@ -237,7 +254,9 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, sure_speed = 0,
 	       sure_head = INFINITY, sure_tail = INFINITY;
 
-	if (samples < stage->d)
+	out->part = fmin(1, samples / stage->d);
+	c->could_part |= out->part < 1 && samples * stage->inner >= stage->d;
+	if (out->part < 1 && (!c->parts || samples * stage->inner < stage->d))
 		return false;
 	for (uint32_t i = 0; i < stage->n_shares; i++) {
 		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
@@ -259,7 +278,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	}
 	out->layer = slowest;
 	out->most_samples = mean;
-	if (stage->n_shares > 1 && !k->even) { /* shares are whole samples */
+	if (stage->n_shares > 1 && !k->even && out->part == 1) { /* shares are whole samples */
 		out->layer = 0;
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
@@ -269,7 +288,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
-	out->fixed = (s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0);
+	out->layer = out->layer * out->part + ring_time(c, stage, out->part * mean);
+	out->fixed = out->part * ((s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0));
 	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
 	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
@@ -353,7 +373,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	for (uint32_t i = 0; i < stage->n_shares; i++) {
 		const struct mq_hybrid_type *type = &c->type[stage->share[i].type];
 
-		excess = fmax(excess, held + type->fragmentation * kept - type->memory_B);
+		excess = fmax(excess, held + type->fragmentation * time->part * kept - type->memory_B);
 	}
 	return excess;
 }
@@ -455,7 +475,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		double f = time[s].fixed + k->stage[s].layers * time[s].layer, move = 0;
 
 		if (s + 1 < k->n_stages) {
-			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
+			double bytes = c->boundary_elems * time[s].part * ceil(samples / k->stage[s].d) * width;
 
 			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].rank[0], bytes);
 		}

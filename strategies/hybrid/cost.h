@@ -62,6 +62,7 @@ struct mq_hybrid_cost {
 	uint8_t *part; /* [blocks] a layer 0, before the first one 1, after the last one 2 */
 	uint32_t n_types, n_layers;
 	bool host;                   /* every candidate's optimizer is on the host */
+	bool parts, could_part;      /* may ranks have parts of a sample (context parallelism)? Some could */
 	struct mq_hybrid_type *type; /* [n_types] */
 	uint32_t *type_of;           /* [cluster devices] index into `type`; MQ_NONE: not usable */
 	double boundary_elems;       /* of the tensor between layers, per sample */

@@ -5,21 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Candidates that use the devices the same way differ in schedule, sync and the like. */
+/* Candidates of a family have the same degrees, but for how replicas divide samples and sequences among them: the
+ * estimate knows little of that. */
 static uint64_t family_of(const struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
 	const struct shape_point *p = &item->point;
 	/* without layers the estimate knows little of stages: each number of micro-batches is looked at; a V has both
 	 * ends on the same devices */
 	uint32_t shape[] = { p->set,
-			     p->dp,
 			     p->tp,
 			     p->pp,
-			     p->cp,
-			     p->ulysses,
 			     p->ep,
 			     p->etp,
-			     p->balanced,
+			     p->balanced && s->space.set[p->set].mixed,
 			     item->kind,
 			     item->n_parts,
 			     s->cost.n_layers ? 0 : p->micro_batches,
@@ -172,6 +170,28 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 	return (uint32_t)(isfinite(problem->seconds) ? n / 4 : n);
 }
 
+/* The order in which the list is proposed: the next best, each plan of its family before it a little to its
+ * disadvantage. */
+static void mix(struct mq_hybrid_item *item, uint32_t n)
+{
+	static const double each = 0.02;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t best = i;
+
+		for (uint32_t k = i + 1; k < n; k++)
+			if (item[k].step_s * (1 + each * item[k].like) <
+			    item[best].step_s * (1 + each * item[best].like))
+				best = k;
+		const struct mq_hybrid_item next = item[best];
+
+		memmove(&item[i + 1], &item[i], (best - i) * sizeof(*item));
+		item[i] = next;
+		for (uint32_t k = i + 1; k < n; k++)
+			item[k].like += item[k].family == next.family;
+	}
+}
+
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
@@ -199,7 +219,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 	for (uint32_t i = 0; i < fit; i++)
 		if (!i || sorted[i].step_s != sorted[kept - 1].step_s)
 			sorted[kept++] = sorted[i];
-	fit = kept;
+	mix(sorted, kept);
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!w.known[i])
 			sorted[kept++] = s->list[i];
