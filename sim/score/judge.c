@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/index.h"
 #include "base/text.h"
 #include "score/set.h"
+#include "judge/job.h"
 #include "judge/pool.h"
 
 static void refuse(struct mq_judged_table *t, uint32_t i, const char *reason)
@@ -110,6 +112,8 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	const struct mq_job **job = mq_arena_array(&scratch, g->n, const struct mq_job *);
 	const struct mq_plan **plan = mq_arena_array(&scratch, g->n, const struct mq_plan *);
 	struct mq_result *result = mq_arena_array(&scratch, g->n, struct mq_result);
+	struct mq_index *questions = mq_index_new(&scratch);
+	uint32_t *answer = mq_arena_array(&scratch, g->n, uint32_t), n = 0; /* of each row, among n questions */
 	const char *calib = mq_arena_printf(&scratch, "%s/calib", o->platforms);
 	struct mq_job first = t->c[g->row[0]].job;
 	struct mq_pool *pool = NULL;
@@ -117,22 +121,30 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	struct mq_err why = MQ_ERR_INIT;
 
 	for (uint32_t i = 0; i < g->n; i++) {
-		job[i] = &t->c[g->row[i]].job;
-		plan[i] = &t->c[g->row[i]].plan;
+		const struct mq_case *c = &t->c[g->row[i]];
+		size_t size;
+		const void *question = mq_job_pack(&c->job, &c->plan, &scratch, &size);
+		bool found;
+
+		answer[i] = mq_index_put(questions, question, size, n, &found);
+		if (found) /* a run that was measured more than once */
+			continue;
+		job[n] = &c->job;
+		plan[n++] = &c->plan;
 	}
 	first.calib = &calib;
 	first.n_calib = 1;
 	enum mq_status status = mq_platform_open(first.asked.platform, o->calib, &scratch, &file, &why);
 	first.asked.platform = file.path;
 	if (status == MQ_OK)
-		status = mq_pool_open(&first, o->jobs < g->n ? o->jobs : g->n, &scratch, &pool, &why);
+		status = mq_pool_open(&first, o->jobs < n ? o->jobs : n, &scratch, &pool, &why);
 	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */
 		for (uint32_t i = 0; i < g->n; i++)
 			refuse(t, g->row[i], mq_arena_strdup(o->arena, why.text));
 	else
-		status = mq_pool_judge_jobs(pool, job, plan, g->n, result, err);
+		status = mq_pool_judge_jobs(pool, job, plan, n, result, err);
 	for (uint32_t i = 0; i < g->n && pool && status == MQ_OK; i++)
-		take(t, g->row[i], &result[i], o->arena);
+		take(t, g->row[i], &result[answer[i]], o->arena);
 	mq_pool_close(pool);
 	mq_platform_file_close(&file);
 	return pool ? status : MQ_OK;
