@@ -223,7 +223,7 @@ static bool is_cores(const struct mq_cluster *c)
 
 static bool is_hwloc_gpus(const struct mq_cluster *c)
 {
-	return c->n_devices == 3 && way(c, 0, 1, 2, 15.753846) && way(c, 0, 2, 3, 15.753846) &&
+	return c->n_devices == 3 && way(c, 0, 1, 2, 15.753846) && way(c, 0, 2, 4, 15.753846) &&
 	       !strcmp(c->device[2].type, "T4") && !strcmp(c->device[0].type, "V100-SXM2-32GB");
 }
 

@@ -286,8 +286,8 @@ static void test_published_left_out(void **state)
 		if (!strcmp(cell(&csv, i, "table"), "all >=4MB")) {
 			double median = strtod(cell(&csv, i, "median"), NULL);
 
-			if (median > .10)
-				fail_msg("median error %g, at most .10 was reached", median);
+			if (median > .12)
+				fail_msg("median error %g, at most .12 was reached", median);
 			found = true;
 		}
 	assert_true(found);
