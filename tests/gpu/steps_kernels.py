@@ -199,7 +199,8 @@ of_1b = dict(layers=16, hidden=2048, ffn=8192, heads=32, kv_heads=8)
 TE = "attention=te"  # cuDNN's, which scaled_dot_product_attention takes on Hopper by now
 GPT2 = TE + ",separate_projections=0,unfused_gelu=1"
 LAST = "channels_first=none"
-FUSED = ",update_B=0"
+VIT = TE + ",separate_projections=0,transpose_copies=packed"  # timm: gradients of queries, keys and values are stacked, then copied
+FUSED = ",update_B=0,optimizer_kernels=.8"
 GPT2C = TE + ",separate_projections=0"
 MIXTRAL = "moe:layers=8,hidden=1024,ffn=3584,heads=16,kv_heads=8,experts=8,top_k=2,vocab=32000,gated=true,rms=true,rope=true"
 RUNS = [
@@ -213,7 +214,7 @@ RUNS = [
     run("bert-base-tf32", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 32, 128, "tf32", options="attention=flash2"),
     run("t5-base", "T5 base", t5, 16, 512, options="attention=eager"),
     run("mixtral", MIXTRAL, mixtral, 4, 1024, options=TE),
-    run("vit-l", "ViT-L", lambda c: images(c, "vit_large_patch16_224"), 64, options=TE + ",separate_projections=0"),
+    run("vit-l", "ViT-L", lambda c: images(c, "vit_large_patch16_224"), 64, options=VIT),
     run("resnet50-first", "ResNet-50", lambda c: images(c, "resnet50"), 128, software="torchvision"),
     run("resnet50-last", "ResNet-50", lambda c: images(c, "resnet50", True), 128, software="torchvision", options=LAST),
     run("resnet50-tf32", "ResNet-50", lambda c: images(c, "resnet50"), 128, precision="tf32", software="torchvision"),
@@ -234,7 +235,7 @@ RUNS = [
     run("new-gpt2-large", "GPT-2 large", lambda c: gpt2(c, 36, 1280, 20), 4, 1024, options=GPT2),
     run("new-bert-base", "bert:size=base,seq=512,predictions=512", lambda c: bert(c, 12, 768, 12), 32, 512, options=TE),
     run("new-t5-small", "T5 small", lambda c: t5(c, 512, 2048, 6, 8), 32, 512, options="attention=eager"),
-    run("new-vit-b", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 128, options=TE + ",separate_projections=0"),
+    run("new-vit-b", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 128, options=VIT),
     run("new-vit-b-tf32", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 64, precision="tf32", options="attention=flash2,separate_projections=0"),
     run("new-resnet101-first", "ResNet-101", lambda c: images(c, "resnet101"), 128, software="torchvision"),
     run("new-resnet101-last", "ResNet-101", lambda c: images(c, "resnet101", True), 128, software="torchvision", options=LAST),
@@ -255,7 +256,7 @@ RUNS = [
     run("host-llama-bf16-1-fused", "Llama 3.2 1B", lambda c: llama(c, dtype=bf16), 1, 512, software="transformers-bf16", options=TE + FUSED, fused=True),
     run("host-mixtral-1", MIXTRAL, mixtral, 1, 512, options=TE),
     run("host-resnet50-8", "ResNet-50", lambda c: images(c, "resnet50", True), 8, software="torchvision", options=LAST),
-    run("host-vit-b-8", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 8, options=TE + ",separate_projections=0"),
+    run("host-vit-b-8", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 8, options=VIT),
     run("fused-llama-fp32-params", "Llama 3.2 1B", llama, 2, 2048, options=TE + FUSED, fused=True),
     run("compiled-gpt2-small-16", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 16, 1024, software="transformers-compiled", options=GPT2C, compiled=True),
     run("compiled-bert-base-32", "bert:size=base,seq=512,predictions=512", lambda c: bert(c, 12, 768, 12), 32, 512, software="transformers-compiled", options=TE, compiled=True),
