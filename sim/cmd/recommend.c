@@ -38,7 +38,7 @@ struct recommend {
 	FILE *rows; /* of all points that were searched */
 	struct mq_words words;
 	struct mq_csv tried;
-	const char *why; /* the last point was not fast enough */
+	const char *why; /* how near the counts came that are not fast enough, or why there is none */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct recommend, field, __VA_ARGS__)
@@ -166,7 +166,10 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 {
 	uint32_t fails = 0, does = r->n_counts + 1, at = 1; /* counts from 1 on; 0 fails */
 
+	double nearest = INFINITY;
+
 	*best = MQ_NONE;
+	r->why = NULL;
 	while (does - fails > 1) {
 		uint32_t row;
 
@@ -179,10 +182,11 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 		}
 		fails = at;
 		double wanted = r->count[at - 1] * (isnan(days) ? 2 : days / r->days);
-		if (!isnan(days))
+		if (days < nearest)
 			r->why = mq_arena_printf(&r->arena, "%u machines take %.4g days", r->count[at - 1], days);
-		else if (row != MQ_NONE)
+		else if (row != MQ_NONE && isinf(nearest))
 			r->why = mq_csv_word(&r->tried, row, "plan");
+		nearest = fmin(nearest, days);
 		while (at < does - 1 && (at == fails || r->count[at - 1] < wanted))
 			at++;
 	}
@@ -206,15 +210,17 @@ static void say(const struct recommend *r, const char *gpu, uint32_t row, FILE *
 	fprintf(file, "%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
 		mq_csv_word(&r->tried, row, "platform.nodes"), r->rate ? r->amount / days : days, unit);
 	if (fast > 0)
-		fprintf(file, ", 80 %% within %.4g to %.4g", r->rate ? r->amount / (days * slow) : days * fast,
-			r->rate ? r->amount / (days * fast) : days * slow);
+		fprintf(file, ", 80 %% within %.4g to %.4g%s", r->rate ? r->amount / (days * slow) : days * fast,
+			r->rate ? r->amount / (days * fast) : days * slow,
+			*mq_csv_word(&r->tried, row, "like_runs") ? "" : ", no measured run is like it");
 	if (isnan(usd))
 		fputs("; no price is known, device.TYPE.price_per_h by --change gives one", file);
 	else
 		fprintf(file, "; %s at $%.4g a device and hour%s", mq_text_usd(usd, money), usd / (24 * days * devices),
 			usd > r->budget_usd ? ", over the budget" : "");
-	fprintf(file, "; %s%s\n", mq_csv_word(&r->tried, row, "plan"),
-		*mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "");
+	fprintf(file, "; %s%s%s%s\n", mq_csv_word(&r->tried, row, "plan"),
+		*mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "",
+		r->why ? "; nearest of the others: " : "", r->why ? r->why : "");
 }
 
 /* With one device type the rows do not say it. */

@@ -65,19 +65,14 @@ static void put_attr(FILE *message, uint32_t at, const char *name, uint32_t fiel
 	put_block(message, at, memory.text, memory.size);
 }
 
-static uint64_t et_kind(uint8_t coll)
-{
-	static const uint64_t kind[MQ_N_COLL_KINDS] = {
-		[MQ_COLL_ALL_REDUCE] = ET_ALL_REDUCE,
-		[MQ_COLL_ALL_GATHER] = ET_ALL_GATHER,
-		[MQ_COLL_REDUCE_SCATTER] = ET_REDUCE_SCATTER,
-		[MQ_COLL_BROADCAST] = ET_BROADCAST,
-		[MQ_COLL_REDUCE] = ET_REDUCE,
-		[MQ_COLL_ALL_TO_ALL] = ET_ALL_TO_ALL,
-	};
-
-	return kind[coll];
-}
+static const uint8_t et_kind[MQ_N_COLL_KINDS] = {
+	[MQ_COLL_ALL_REDUCE] = ET_ALL_REDUCE,
+	[MQ_COLL_ALL_GATHER] = ET_ALL_GATHER,
+	[MQ_COLL_REDUCE_SCATTER] = ET_REDUCE_SCATTER,
+	[MQ_COLL_BROADCAST] = ET_BROADCAST,
+	[MQ_COLL_REDUCE] = ET_REDUCE,
+	[MQ_COLL_ALL_TO_ALL] = ET_ALL_TO_ALL,
+};
 
 static bool meets(const struct mq_task *t)
 {
@@ -106,7 +101,7 @@ static void put_work(const struct mq_export_run *run, const struct mq_task *t, F
 	put_attr(node, 10, "comm_size", 9, mq_export_comm_size(s, t), NULL);
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		snprintf(group, sizeof(group), "%u", t->comm + 1); /* 0 is everybody */
-		put_attr(node, 10, "comm_type", 9, et_kind(t->coll), NULL);
+		put_attr(node, 10, "comm_type", 9, et_kind[t->coll], NULL);
 		put_attr(node, 10, "pg_name", 29, 0, group);
 	} else {
 		put_attr(node, 10, "comm_src", 9, run->number[send ? t->device : t->peer], NULL);
@@ -120,11 +115,6 @@ struct queue {
 	uint32_t last[MQ_N_STREAMS], received[MQ_N_STREAMS]; /* task, or MQ_NONE */
 	double spent_s[MQ_N_STREAMS];
 };
-
-static uint64_t micros(double seconds)
-{
-	return (uint64_t)llround(seconds * 1e6);
-}
 
 static void put_node(const struct mq_export_run *run, uint32_t id, struct queue *q, FILE *out)
 {
@@ -150,7 +140,7 @@ static void put_node(const struct mq_export_run *run, uint32_t id, struct queue 
 		if (s->task[s->dep[t->dep_first + i]].device == t->device)
 			put_number(node, 5, s->dep[t->dep_first + i]);
 	q->spent_s[stream] += run->timeline->finish_s[id] - run->timeline->start_s[id];
-	put_number(node, 7, micros(q->spent_s[stream]) - micros(begun_s));
+	put_number(node, 7, (uint64_t)(llround(q->spent_s[stream] * 1e6) - llround(begun_s * 1e6)));
 	put_work(run, t, node);
 	fclose(node);
 	put_varint(out, memory.size);

@@ -29,7 +29,8 @@ gpus='T4:gpus=1, X1:tflops=500 gpus=1 price_per_h=3'
 for d in $three $most; do
 	"$M" recommend "${ask[@]}" --gpu "$gpus" --target "days=$d tokens=1e11" -o r >said.txt 2>&1 || { cat said.txt; bad=1; }
 	python3 check.py r $d inf || bad=1
-	grep -q '^fewest devices: .*; least money: ' said.txt && grep -q '^X1:.*; much is assumed of it$' said.txt || { cat said.txt; bad=1; }
+	grep -q '^fewest devices: .*; least money: ' said.txt && grep -q '^X1:.*; much is assumed of it' said.txt &&
+		grep -q '^T4:.*; nearest of the others: [0-9]* machines take' said.txt || { cat said.txt; bad=1; }
 	rm -r r
 done
 # The same as a rate; a budget that nothing keeps; JSON has the rows.
