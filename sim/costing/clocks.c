@@ -44,25 +44,6 @@ static const struct mq_draw *draw_of(struct clocks *c, uint32_t work, uint32_t d
 	return &c->of_work[work];
 }
 
-/* How often a pass of forward or backward runs in a step. */
-static double times_of(const struct mq_low *low, uint32_t pass)
-{
-	double n = low->plan->micro_batches;
-
-	switch (pass) {
-	case MQ_PASS_F:
-		return n;
-	case MQ_PASS_B:
-	case MQ_PASS_W:
-		return n - 1;
-	case MQ_PASS_B_LAST:
-	case MQ_PASS_W_LAST:
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 static void add(struct mq_draw *sum, const struct mq_draw *one, double times)
 {
 	sum->clocked_s += times * one->clocked_s;
@@ -106,6 +87,10 @@ void mq_clocks_apply(struct mq_low *low)
 {
 	struct mq_schedule *s = low->prog.schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	double n = low->plan->micro_batches; /* how often the passes of one run in a step */
+	const double times[MQ_N_PASSES] = {
+		[MQ_PASS_F] = n, [MQ_PASS_B] = n - 1, [MQ_PASS_W] = n - 1, [MQ_PASS_B_LAST] = 1, [MQ_PASS_W_LAST] = 1
+	};
 	struct clocks c = { .low = low,
 			    .of_work = mq_arena_array(&low->scratch, s->n_works + 1, struct mq_draw),
 			    .known = mq_arena_array(&low->scratch, s->n_works + 1, bool),
@@ -114,10 +99,8 @@ void mq_clocks_apply(struct mq_low *low)
 			    .after = mq_arena_array(&low->scratch, s->n_devices, struct mq_draw) };
 
 	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++) {
-		uint32_t pass = i % MQ_N_PASSES;
-
-		add_template(&c, &low->prog.pass[i], times_of(low, pass), c.passes);
-		add_template(&c, &low->prog.pass[i], pass == MQ_PASS_POST, c.after);
+		add_template(&c, &low->prog.pass[i], times[i % MQ_N_PASSES], c.passes);
+		add_template(&c, &low->prog.pass[i], i % MQ_N_PASSES == MQ_PASS_POST, c.after);
 	}
 	s->clock = mq_arena_array(low->arena, s->n_devices, double);
 	for (uint32_t d = 0; d < s->n_devices; d++) {

@@ -209,12 +209,11 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
 	/* A calibration of a machine goes by the names that its type has. */
 	const struct mq_device_calib *before = mq_calib_device(r->calib, item->name);
-	if (before && !entry->alias) {
+	if (before && !entry->alias && !entry->reported) {
 		entry->alias = before->alias;
 		entry->asks = before->asks;
-	}
-	if (before && !entry->reported)
 		entry->reported = before->reported;
+	}
 	const char *assumed = json_string_value(json_object_get(item->object, "assumed"));
 	entry->assumed = assumed ? mq_arena_strdup(r->calib->arena, assumed) : NULL;
 	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"), item->path, err));
