@@ -332,23 +332,38 @@ static bool splits(const struct mq_low *low, uint32_t op)
 	       mq_duplicates(low, op) == 1;
 }
 
-/* All ops that a forward transfer leads to. */
-static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
+/* Does this op multiply copies in few bits? */
+static bool quantizes(const struct mq_low *low, uint32_t op)
 {
-	uint32_t op = low->moves.transfer[transfer].op;
+	return mq_train_casts(low->train) && low->software->save_quantized_operands && splits(low, op) &&
+	       !low->model->op[op].adapter;
+}
 
-	MQ_EACH_OUT(low->model, op, e)
-		if (low->moves.edge_forward[e - low->model->edge] == transfer && !splits(low, e->dst))
+/* Are all ops that a transfer leads to such, backward the one whose output gradient it is? */
+static bool all_takers(const struct mq_low *low, uint32_t transfer, bool such(const struct mq_low *low, uint32_t op))
+{
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
+
+	MQ_EACH_OUT(low->model, t->op, e)
+		if (!t->channel && low->moves.edge_forward[e - low->model->edge] == transfer && !such(low, e->dst))
 			return false;
-	return true;
+	return !t->channel || such(low, t->op);
+}
+
+/* Is a transfer this collective and nothing else? */
+static bool is_only(const struct mq_transfer *t, enum mq_coll_kind kind, struct mq_step *step)
+{
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+
+	*step = c.step[0];
+	return t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 && step->kind == kind;
 }
 
 static bool gathers_sequence(const struct mq_transfer *t)
 {
-	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+	struct mq_step step;
 
-	return t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
-	       c.step[0].kind == MQ_COLL_ALL_GATHER && c.step[0].role == MQ_ROLE_SEQ;
+	return is_only(t, MQ_COLL_ALL_GATHER, &step) && step.role == MQ_ROLE_SEQ;
 }
 
 bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer)
@@ -358,11 +373,9 @@ bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfe
 
 bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer)
 {
-	const struct mq_transfer *t = &moves->transfer[transfer];
-	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+	struct mq_step step;
 
-	return t->channel && t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
-	       c.step[0].kind == MQ_COLL_ALL_REDUCE;
+	return moves->transfer[transfer].channel && is_only(&moves->transfer[transfer], MQ_COLL_ALL_REDUCE, &step);
 }
 
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
@@ -372,42 +385,17 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 
 /* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
  * GEMM runs on what is there, its own part first, so that of n equal parts all but the first wait for
- * one call each. An output is scattered in n calls, each behind its part of the GEMM. */
+ * one call each. An output is scattered in n calls, each behind its part of the GEMM; backwards the weight gradient runs
+ * beside the scattering, see passes.c. */
 static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
-	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
-	bool gathered, only = t->channel || low->moves.out_first[t->op + 1] == low->moves.out_first[t->op] + 1;
+	bool only = low->moves.out_first[t->op + 1] == low->moves.out_first[t->op] + 1;
+	struct mq_step step;
+	bool parts = (is_only(t, MQ_COLL_ALL_GATHER, &step) && all_takers(low, transfer, splits)) ||
+		     (is_only(t, MQ_COLL_REDUCE_SCATTER, &step) && !t->channel && only && splits(low, t->op));
 
-	if (t->way != MQ_WAY_STEPS || t->from_stage != t->to_stage || c.n_steps != 1 || c.step[0].size > MOST_PARTS)
-		return 1;
-	gathered = t->channel ? splits(low, t->op) : all_takers_split(low, transfer);
-	if (c.step[0].kind == MQ_COLL_ALL_GATHER && gathered)
-		return c.step[0].size;
-	/* backwards the weight gradient runs beside the scattering, see passes.c */
-	if (c.step[0].kind == MQ_COLL_REDUCE_SCATTER && !t->channel && only && splits(low, t->op))
-		return c.step[0].size;
-	return 1;
-}
-
-/* Does this op multiply copies in few bits? */
-static bool quantized(const struct mq_low *low, uint32_t op)
-{
-	const struct mq_op *o = &low->model->op[op];
-
-	return mq_train_casts(low->train) && low->software->save_quantized_operands && o->kind == MQ_OP_GEMM &&
-	       o->layer != MQ_NONE && !o->adapter;
-}
-
-static bool all_takers_quantized(const struct mq_low *low, uint32_t transfer)
-{
-	uint32_t op = low->moves.transfer[transfer].op;
-
-	MQ_EACH_OUT(low->model, op, e)
-		if (low->model->op[e->dst].adapter ||
-		    (low->moves.edge_forward[e - low->model->edge] == transfer && !quantized(low, e->dst)))
-			return false;
-	return true;
+	return parts && step.size <= MOST_PARTS ? step.size : 1;
 }
 
 /* An element as it travels. What GEMMs in few bits take alone is gathered along the sequence as they multiply it, where
@@ -416,20 +404,19 @@ static bool all_takers_quantized(const struct mq_low *low, uint32_t transfer)
 static double elem_B(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
-	bool few = t->channel ? quantized(low, t->op) : all_takers_quantized(low, transfer);
+	bool few = gathers_sequence(t) && all_takers(low, transfer, quantizes);
 
-	return few && gathers_sequence(t) ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype);
+	MQ_EACH_OUT(low->model, t->op, e)
+		few &= t->channel || !low->model->op[e->dst].adapter;
+	return few ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype);
 }
 
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)
 {
 	const struct mq_transfer *t = &moves->transfer[transfer];
-	struct mq_conversion c;
+	struct mq_step step;
 
-	if (t->parts == 1)
-		return 1;
-	c = mq_layout_convert(&t->from, &t->to);
-	return (c.step[0].kind == MQ_COLL_ALL_GATHER) == gather ? t->parts : 1;
+	return is_only(t, gather ? MQ_COLL_ALL_GATHER : MQ_COLL_REDUCE_SCATTER, &step) ? t->parts : 1;
 }
 
 void mq_transfers_plan(struct mq_low *low)
