@@ -94,6 +94,7 @@ static inline void simulated_child(struct simulated *s, const char *path)
 
 	for (int sig = 1; sig < 32; sig++) /* cmocka would run on after a crash */
 		signal(sig, SIG_DFL);
+	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test");
 	s->calib = bare_calib(&s->arena);
 	mq_calib_add_ideal(s->calib, "T", 1e12, 1e12, 16e9);

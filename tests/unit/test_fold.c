@@ -452,6 +452,7 @@ static void child(const char *path)
 	struct simulated s = { .body = compare_all };
 	struct mq_err err = MQ_ERR_INIT;
 
+	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test");
 	s.calib = bare_calib(&s.arena);
 	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) || mq_platform_load(path, &s.arena, &s.cluster, &err) ||

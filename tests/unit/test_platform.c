@@ -144,6 +144,7 @@ static void check_file(const char *path)
 	struct mq_cluster *cluster;
 	struct job job = { .path = path };
 
+	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test_platform");
 	if (mq_platform_load(path, &arena, &cluster, &err) != MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
@@ -216,6 +217,7 @@ static void two_flows(const char *path, const uint32_t pair[4], double seconds)
 	struct mq_cluster *cluster;
 	struct flow flow[2];
 
+	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test_platform");
 	if (mq_platform_load(path, &arena, &cluster, &err) != MQ_OK)
 		_exit(2);

@@ -143,6 +143,7 @@ static void in_child(check_fn *check)
 	struct job job = { .check = check };
 	struct mq_cluster *cluster;
 
+	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test");
 	if (mq_platform_load(output, &arena, &cluster, &err) != MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
