@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "maquette/engine.h"
+#include "maquette/map.h"
 #include "lib/plans.h"
 #include "lib/shapes.h"
 
@@ -29,9 +30,13 @@ struct expert {
 	struct shape_space space;
 	struct ranked_point *list;
 	uint32_t n, room, next, proposed;
-	double tp, pp;    /* the rule's degrees */
-	double least;     /* of memory needed / there, over the plans that do not fit */
-	uint32_t nearest; /* that plan */
+	double tp, pp;         /* the rule's degrees */
+	struct mq_map degrees; /* that states were asked for; index into states_B */
+	double *states_B;
+	uint32_t states_room;
+	double room_B, memory_B; /* of the device with most: for tensors, and in all */
+	double least;            /* of memory needed / there, over the plans that do not fit */
+	uint32_t nearest;        /* that plan */
 };
 
 static const struct mq_opt opts[] = {
@@ -95,6 +100,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct expert *s = state;
 
 	s->least = (double)INFINITY;
+	mq_map_init(&s->degrees, problem->arena, 64);
+	for (uint32_t d = 0; d < problem->q->cluster->n_devices; d++) {
+		s->room_B = fmax(s->room_B, mq_room_B(problem, d));
+		s->memory_B = fmax(s->memory_B, problem->q->cluster->device[d].memory_B);
+	}
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
@@ -104,41 +114,88 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Does the plan fit in memory, as far as one can tell? Remembers the one that misses by least. */
-static bool fits(struct expert *s, const struct mq_problem *problem, const struct mq_plan *plan)
+/* Parameters, gradients and optimizer of all ops as these degrees divide them: some device has them over pp at least. */
+static double states_B(struct expert *s, const struct shape_point *p)
 {
-	struct mq_result r;
+	const struct mq_problem *problem = s->space.problem;
+	const struct mq_model *m = problem->q->model;
+	uint32_t key[] = { p->tp, p->ep, p->etp, p->sync, p->dp * p->cp }, before = s->degrees.n;
+	uint32_t at = mq_map_add(&s->degrees, mq_hash(MQ_HASH_INIT, key, sizeof(key)));
+	double sum = 0;
 
-	if (!problem->costs->fits || !problem->costs->fits(problem->costs->screen_context, plan, &r))
+	for (uint32_t op = 0; op < m->n_ops && at == before; op++) {
+		bool expert = mq_op_of_experts(&m->op[op]);
+		uint32_t split[MQ_N_DIMS];
+		struct mq_op_memory memory;
+
+		mq_tensor_split(m, op, expert && p->etp ? p->etp : p->tp, true, true, split);
+		split[MQ_DIM_EXPERT] = expert ? p->ep : 1;
+		problem->costs->op_memory(problem->costs->context, op, split, 1, p->sync, p->dp * p->cp,
+					  MQ_RECOMPUTE_NONE, &memory);
+		sum += mq_op_static_B(&memory);
+	}
+	if (at == before)
+		MQ_PUSH(problem->arena, s->states_B, before, s->states_room, sum);
+	return s->states_B[at] / p->pp;
+}
+
+/* The plan of a point of the list; does it fit in memory, as far as one can tell? Remembers the one that misses by
+ * least. */
+static bool fits(struct expert *s, uint32_t i, struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_costs *costs = s->space.problem->costs;
+	struct mq_result r;
+	struct mq_err why;
+
+	if (shapes_plan(&s->space, &s->list[i].point, arena, plan, &why) != MQ_OK)
+		return false;
+	if (!costs->fits || !costs->fits(costs->screen_context, plan, &r))
 		return true;
 	if (r.verdict == MQ_VERDICT_OOM && r.peak_memory_B / r.memory_limit_B < s->least) {
 		s->least = r.peak_memory_B / r.memory_limit_B;
-		s->nearest = s->next - 1;
+		s->nearest = i;
 	}
 	return r.verdict == MQ_VERDICT_OK;
+}
+
+/* Of those whose states alone do not fit: the nearest has full recomputation and a sample at a time, if the user takes
+ * any such. */
+static void find_nearest(struct expert *s, bool frugal, struct mq_arena *arena, struct mq_plan *plan)
+{
+	double batch = s->space.problem->q->train->batch;
+
+	for (uint32_t i = 0; i < s->n && mq_tick(s->space.problem, (double)NAN, "screening"); i++) {
+		const struct shape_point *p = &s->list[i].point;
+		bool is = p->recompute == MQ_RECOMPUTE_FULL && p->pipeline == MQ_PIPE_1F1B && !p->replica_major &&
+			  p->micro_batches * p->dp == batch;
+
+		if ((is || !frugal) && states_B(s, p) < s->least * s->memory_B)
+			(void)fits(s, i, arena, plan);
+	}
+	if (frugal && isinf(s->least))
+		find_nearest(s, false, arena, plan);
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct expert *s = state;
-	struct mq_err why;
 
 	while (s->next < s->n && s->proposed < s->variants) {
-		const struct shape_point *p = &s->list[s->next++].point;
-		if (!mq_tick(problem, (double)s->next / s->n, "screening"))
+		uint32_t i = s->next++;
+
+		if (!mq_tick(problem, (double)i / s->n, "screening"))
 			return MQ_DONE;
-		if (shapes_plan(&s->space, p, arena, plan, &why) != MQ_OK)
-			continue;
-		if (fits(s, problem, plan)) {
+		if (states_B(s, &s->list[i].point) <= s->room_B && fits(s, i, arena, plan)) {
 			s->proposed++;
 			return MQ_OK;
 		}
 	}
-	if (s->proposed || !isfinite(s->least))
+	if (s->proposed)
 		return MQ_DONE;
 	s->proposed = s->variants; /* nothing fits: let the user hear by how much */
-	return shapes_plan(&s->space, &s->list[s->nearest].point, arena, plan, err);
+	find_nearest(s, true, arena, plan);
+	return isfinite(s->least) ? shapes_plan(&s->space, &s->list[s->nearest].point, arena, plan, err) : MQ_DONE;
 }
 
 MQ_ENGINE(expert) = {
