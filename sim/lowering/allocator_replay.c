@@ -693,7 +693,7 @@ static void update(struct player *p, bool first)
 {
 	const struct mq_allocator_replay *t = p->replay;
 	double step_B = 0, fresh_B = 0;
-	uint32_t shards = 1;
+	uint32_t shards = 1, list = MQ_NONE;
 
 	for (uint32_t k = 0; k < t->n_chunks; k++)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
@@ -709,8 +709,14 @@ static void update(struct player *p, bool first)
 			if (first)
 				take(p, use->optimizer_B * t->moments, MQ_FOR_OPTIMIZER, "moments");
 		}
+	for (uint32_t k = 0; k < t->n_chunks; k++)
+		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
+			p->op = t->chunk[k].op[i].use.op;
+			want(p, &list, take(p, t->chunk[k].op[i].use.list_B, MQ_FOR_OPTIMIZER, "list of the step"));
+		}
 	p->op = MQ_NONE;
 	give(p, take(p, step_B, MQ_FOR_OPTIMIZER, "fp32 gradients of the step"), false);
+	give_list(p, &list);
 	gather_new(p, fresh_B, shards);
 }
 

@@ -5,7 +5,8 @@
  * it. Software that needs gradients in fp32 (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4 bytes a
  * parameter sharded as the optimizer: Megatron-LM's table of its distributed optimizer has 4 + 16/d bytes with 16-bit
  * gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer keeps the 16-bit gradients of
- * the backward pass beside accumulated fp32 ones too (`yes`), 2 bytes more.
+ * the backward pass beside accumulated fp32 ones too (`yes`), 2 bytes more. PyTorch's optimizers by lists (`foreach`)
+ * hold one as large as a moment: AdamW the roots of second moments, SGD gradients with decay; fused ones, loops, none.
  *
  * Activations are walked unit by unit (a unit is a layer, or what stands before or behind the layers):
  *   forward   what the units up to here keep, and input and output of the op that runs;
@@ -126,6 +127,7 @@ static double weights_B(const struct here *at, double elems)
 static void add_parameters(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_low *low = at->low;
+	const struct mq_software *s = at->gpu ? low->software : mq_software_plain();
 	const struct mq_train *train = low->train;
 	uint32_t tied = at->op->tied;
 	double elems = mq_op_param_shard(at->op, at->share.split), shard = at->shard;
@@ -147,23 +149,19 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 		use->gradient_B += bytes;
 	use->computed_B += zero3 ? bytes : once && shard > 1 ? grads : 0;
 	use->sent_B += zero3 ? grads : 0;
-	if (!zero3)
-		use->flat_B += grads;
-	if (!zero3 && at->reduced)
-		use->reduced_B += grads;
-	if (!zero3 && low->plan->micro_batches > 1)
-		use->formed_B = bytes;
+	use->flat_B += zero3 ? 0 : grads;
+	use->reduced_B += !zero3 && at->reduced ? grads : 0;
+	use->formed_B = !zero3 && low->plan->micro_batches > 1 ? bytes : 0;
 	use->waiting_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
 	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
 		use->fresh_B += bytes;
-	double state_B = elems *
-			 mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
-					  at->gpu ? low->software->moment_B : FP32_B) /
-			 shard;
+	double state_B = elems * mq_train_state_B(train, s->master_B, s->moment_B) / shard;
 	if (low->plan->offload_optimizer) /* gradients go there in fp32 (DeepSpeed: 16 bytes a parameter in all) */
 		use->host_B += state_B + FP32_B * elems / shard;
 	else
 		use->optimizer_B += state_B;
+	if (s->foreach && !low->plan->offload_optimizer)
+		use->list_B += elems * (mq_dtype_size(train->dtype) < FP32_B ? s->moment_B : FP32_B) / shard;
 }
 
 /* Gradients in both precisions, where the software has them so. */
@@ -618,6 +616,7 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 	h->late_B += op->late_B;
 	h->logits_B += op->logits_B;
 	h->step_B += op->step_B;
+	h->list_B += op->list_B;
 	h->host_B += op->host_B;
 	h->fresh_B += op->fresh_B;
 }

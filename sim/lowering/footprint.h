@@ -26,6 +26,7 @@ struct mq_footprint {
 	double host_B;     /* optimizer state, and gradients in fp32, on the host */
 	double away_B;     /* activations of one micro-batch that wait on the host */
 	double step_B;     /* fp32 copies of gradients, while the optimizer steps */
+	double list_B;     /* its list of all parameters meanwhile, a tensor for each (foreach) */
 	double fresh_B;    /* new parameters that ZeRO-1 and 2 gather behind the step (allgather_flat_copies) */
 	double root_B;     /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
@@ -34,7 +35,7 @@ struct mq_footprint {
 struct mq_op_use {
 	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_footprint */
 	double reduced_B, flat_B, logits_B, boundary_B, late_B;       /* the same */
-	double host_B;                                                /* the same */
+	double host_B, list_B;                                        /* the same */
 	double kept_B;                                                /* from forward to backward */
 	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
 	double again_B;                        /* more, from before its backward to behind it */

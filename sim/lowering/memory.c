@@ -104,15 +104,16 @@ static double most_away(struct mq_low *low, uint32_t rank, const struct mq_footp
 /* What the optimizer step adds. */
 static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 {
-	return h->step_B + low->software->allgather_flat_copies * h->fresh_B;
+	return h->step_B + h->list_B + low->software->allgather_flat_copies * h->fresh_B;
 }
 
 /* Activations and buffers of the passes, or the optimizer step after them: what needs more counts. The
  * allocator keeps the blocks of the other as long as there is room, and gives them back before it fails;
- * what fragmentation takes it cannot give back. `late_B`: freed, but not yet for reuse. */
-static void add_dynamic(struct mq_memory *m, double step_B, double late_B, double fragmentation, double limit_B)
+ * what fragmentation takes it cannot give back. `late_B`: freed, but not yet for reuse; `list_B` of it is replayed. */
+static void add_dynamic(struct mq_memory *m, double step_B, double list_B, double late_B, double fragmentation,
+			double limit_B)
 {
-	double passes = m->activation_B + m->buffer_B, cached = fmin(passes, step_B) + late_B;
+	double passes = m->activation_B + m->buffer_B, cached = fmin(passes, step_B - list_B) + late_B;
 
 	if (step_B > passes) {
 		m->activation_B = m->buffer_B = 0;
@@ -210,7 +211,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d = dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
 	const struct stages s = stages_of(low, rank, device);
-	double root = 0, step = 0, late = 0;
+	double root = 0, step = 0, list = 0, late = 0;
 	struct mq_memory m = { 0 };
 
 	for (uint32_t k = 0; k < s.n; k++) {
@@ -219,6 +220,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 		m.optimizer_B += s.of[k].optimizer_B;
 		root += s.of[k].root_B + s.of[k].logits_B;
 		step += step_of(low, &s.of[k]);
+		list += s.of[k].list_B;
 		m.host_B += s.of[k].host_B;
 	}
 	m.host_B += most_away(low, rank, s.of);
@@ -228,7 +230,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	m.reserve_B = mq_reserve_B(&low->q, device);
 	bool replay = has_tensors(low, dev) && low->software->allocator == MQ_ALLOCATOR_PYTORCH,
 	     whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
-	add_dynamic(&m, step, replay ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
+	add_dynamic(&m, step, replay ? list : 0, replay ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
 	if (replay && !(m.peak_B > HOPELESS * dev->memory_B))
 		run_replay(low, mq_allocator_replay_new(low, rank, device, s.shared_B), dev->memory_B, &m);
 	return m;

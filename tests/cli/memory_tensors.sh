@@ -1,13 +1,14 @@
 . "$ROOT/tests/cli/lib.sh.inc"
 # The tensors of one layer, of each training software: bytes in units of tokens x hidden for what a forward pass makes
-# (name, operator that makes it, size, operator that frees it), and bytes a parameter for what stays. One GPU, two
+# (name, operator that makes it, size, operator that frees it), and bytes a parameter for what stays and for what
+# optimizers by lists (foreach) have at once. One GPU, two
 # micro-batches, bf16, no recomputation: each line can be held against the software's source.
 model=llama:layers=3,hidden=256,heads=4,ffn=1024,vocab=512,seq=512
 cat >list.py <<'P'
 import pickle, sys
 s = pickle.load(open(sys.argv[1], "rb"))
 unit, parameters = 512 * 256, float(sys.argv[2])
-made, lines, stays = {}, [], {}
+made, lines, stays, listed = {}, [], {}, 0
 forward = True
 for e in s["device_traces"][0]:
     if e["action"] == "alloc":
@@ -23,10 +24,14 @@ for e in s["device_traces"][0]:
                 l[4] = e["frames"][0]["filename"].replace("layer1.", "")
                 break
         made.pop(e["addr"])
+    at_once = sum(m[3] for m in made.values() if m[0] == "list of the step" and m[1].startswith("layer1."))
+    listed = max(listed, at_once)
 for name, op, purpose, size in made.values():
     if op.startswith("layer1."):
         stays[name] = stays.get(name, 0) + size
 print("  bytes a parameter:", ", ".join("%s %.3g" % (n, b / parameters) for n, b in sorted(stays.items())))
+if listed:
+    print("  at once in the step: %.3g" % (listed / parameters))
 for _, op, name, size, by in lines:
     print("  %-11s %-18s %6.3f  %s" % (op, name, size, by))
 P

@@ -612,6 +612,38 @@ static void step_takes_the_place_of_activations(void **state)
 		w->cluster->device[d].memory_B = 1e12;
 }
 
+/* An optimizer by lists has one as large as a moment at once, of the rank's shard, beside what it keeps. */
+static void lists_take_the_place_of_activations(void **state)
+{
+	struct lowered *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM, passes = LAYERS * LAYER + 5 * SH + 12 * SV;
+	struct mq_shape shape = { .micro_batches = 8 };
+
+	w->software.foreach = 1;
+	lower_shape(w, &shape);
+	assert_true(4 * params > passes);
+	assert_bytes(w->low.memory[0].optimizer_B, (12 + 4) * params);
+	assert_bytes(w->low.memory[0].peak_B, (2 + 2 + 12 + 4) * params + passes);
+	w->software.master_B = 0; /* all is in 16 bits, whatever is updated */
+	w->software.moment_B = 2;
+	lower_plan(w);
+	const double small = 2 * params > passes ? 2 * params : 0;
+	assert_bytes(w->low.memory[0].optimizer_B, 4 * params + small);
+	assert_bytes(w->low.memory[0].peak_B, (2 + 2 + 4 + 2) * params + passes);
+	w->software.master_B = w->software.moment_B = 4;
+	w->plan.explicit |= MQ_EXPLICIT_OFFLOAD_OPTIMIZER;
+	w->plan.offload_optimizer = true; /* the host steps */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].optimizer_B, 0);
+	w->plan.offload_optimizer = false;
+	shape = (struct mq_shape){ .dp = 2, .sync = MQ_SYNC_ZERO1, .micro_batches = 4 };
+	lower_shape(w, &shape);
+	double with = w->low.memory[0].peak_B;
+	w->software.foreach = 0;
+	lower_shape(w, &shape);
+	assert_bytes(with, w->low.memory[0].peak_B + 4 * params / 2);
+}
+
 /* Two buckets, or one flat copy, of the gradients that are reduced, and never more than there are. */
 static void reduction_takes_buffers(void **state)
 {
@@ -735,6 +767,7 @@ int main(void)
 		cmocka_unit_test(tensor_parallel_divides),
 		cmocka_unit_test(fp32_gradients_and_offload),
 		cmocka_unit_test(step_takes_the_place_of_activations),
+		cmocka_unit_test(lists_take_the_place_of_activations),
 		cmocka_unit_test(reduction_takes_buffers),
 		cmocka_unit_test(software_has_its_share),
 		cmocka_unit_test(inference_holds_parameters_and_one_op),
