@@ -249,13 +249,18 @@ static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equi
 
 	mq_map_init(&map, p->arena, 64);
 	q->set_first = mq_arena_array(arena, q->n_communications + 1, uint32_t);
+	q->replica_first = mq_arena_array(arena, q->n_communications, uint32_t);
+	q->set_of = mq_arena_array(arena, p->n_replicas, uint32_t);
+	for (uint32_t r = p->n_replicas; r--;)
+		q->replica_first[p->replica[r].communication] = r;
 	for (uint32_t r = 0; r < p->n_replicas; r++) {
 		const struct replica_range *replica = &p->replica[r];
 		uint64_t sum = 0;
 
 		for (uint32_t i = replica->first; i < replica->end; i++)
 			sum += p->flow[i].colour;
-		if (mq_map_add(&map, mq_map_mix(replica->communication + 1, sum)) == n_sets) {
+		q->set_of[r] = mq_map_add(&map, mq_map_mix(replica->communication + 1, sum));
+		if (q->set_of[r] == n_sets) {
 			MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
 			for (uint32_t i = replica->first; i < replica->end; i++) {
 				if (stamp[colour_of[i]] == n_sets)
@@ -289,21 +294,27 @@ enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq
 	return MQ_OK;
 }
 
+double mq_equivalence_set_end(const struct mq_equivalence *q, uint32_t set, double start_s, const double *done_s)
+{
+	double end = start_s;
+
+	for (uint32_t k = q->member_first[set]; k < q->member_first[set + 1]; k++)
+		end = fmax(end, done_s[q->member[k]]);
+	return end;
+}
+
 bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communication, double start_s,
 			     const double *done_s)
 {
 	double first = INFINITY, last = start_s;
 
 	for (uint32_t s = q->set_first[communication]; s < q->set_first[communication + 1]; s++) {
-		double end = start_s;
+		double end = mq_equivalence_set_end(q, s, start_s, done_s);
 
-		for (uint32_t k = q->member_first[s]; k < q->member_first[s + 1]; k++)
-			end = fmax(end, done_s[q->member[k]]);
 		first = fmin(first, end);
 		last = fmax(last, end);
 	}
-	/* What rounding and the simulator's clock (1e-12 s) make of equal times is no difference. */
-	return !(last - first > 1e-10 * (last - start_s) + 1e-11);
+	return !mq_equivalence_differ(first - start_s, last - start_s);
 }
 
 /* ---- times -------------------------------------------------------------------------------------- */

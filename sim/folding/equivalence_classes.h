@@ -21,15 +21,23 @@ struct mq_equivalence {
 	uint32_t *flow_first;            /* [n_communications + 1] flows of each communication: a range */
 	uint32_t *set_first;             /* [n_communications + 1] kinds of its replicas: a range of sets */
 	uint32_t *member_first, *member; /* CSR: flows of each set */
+	uint32_t *replica_first;         /* [n_communications] */
+	uint32_t *set_of;                /* of each replica of each communication */
 };
 enum mq_status mq_equivalence_build(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
 				    struct mq_arena *arena, struct mq_equivalence *classes,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
-/* Have all replicas of a communication ended at the same time? done_s: [net.n_flows] ends of the flows, which
- * began at start_s. */
+/* When the replicas of a set have ended. done_s: [net.n_flows] ends of the flows, which began at start_s. */
+double mq_equivalence_set_end(const struct mq_equivalence *classes, uint32_t set, double start_s, const double *done_s);
+/* Have all replicas of a communication ended at the same time? */
 bool mq_equivalence_together(const struct mq_equivalence *classes, uint32_t communication, double start_s,
 			     const double *done_s);
+/* Are these two lengths, the shorter first, as different as no rounding, and no clock of 1e-12 s, makes equal ones? */
+static inline bool mq_equivalence_differ(double first_s, double last_s)
+{
+	return last_s - first_s > 1e-10 * last_s + 1e-11;
+}
 
 /* Times of a communication whose replicas alone are on the links, asked once for each distinct request. */
 struct mq_replica_flow_times {

@@ -9,6 +9,9 @@
  * links go on ending together. That is the executor's business (it knows who meets): where they do not, it reports that
  * the folded time may differ. Anything else is refused.
  *
+ * Such a run tells which positions differed (mq_folding_apart). The views that follow keep these apart: where every
+ * second machine of a sharding group is unlike the first, two blocks stand for those of all groups.
+ *
  * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions differ (half
  * of it in one NVLink domain), or where replicas have shares or devices of their own, smaller blocks still are alike:
  * those of tensor parallelism, which lies innermost. SPDX-License-Identifier: Apache-2.0 */
@@ -25,7 +28,10 @@
 struct mq_folding {
 	struct mq_low *low; /* NULL: there is no other view */
 	bool fold, keep_tasks;
-	uint32_t below; /* blocks of the next view are smaller than this */
+	uint32_t n_kept, size,
+		period; /* the last view's: representatives of a stage, and see mq_fold; n_kept 0: none */
+	uint32_t n_runs, runs_room;
+	const double **apart_s; /* [n_runs] see mq_folding_apart */
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
 	char why[128]; /* the largest blocks that the next view might have had were refused */
@@ -40,7 +46,13 @@ static bool refuse(struct mq_folding *f, const char *why)
 
 /* ---- before the templates: who is simulated ---------------------------------------------------------- */
 
-static bool even_configs(struct mq_folding *f, uint32_t size)
+/* The position that stands for another. */
+static uint32_t representative(const struct mq_folding *f, uint32_t p)
+{
+	return p % f->period - p % f->period % f->size;
+}
+
+static bool even_configs(struct mq_folding *f)
 {
 	const struct mq_low *low = f->low;
 	double samples = low->train->batch / low->plan->micro_batches;
@@ -54,25 +66,50 @@ static bool even_configs(struct mq_folding *f, uint32_t size)
 		if (c->n_devices != n || devset != low->num.devset_of[low->plan->config_of[first]])
 			return refuse(f, "ops of a stage, or stages, differ in their devices");
 		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
-		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
+		if (uneven && (f->period < n || n / c->split[MQ_DIM_BATCH] % f->size)) /* outermost of the mesh */
 			return refuse(f, "batch shares are uneven");
 		for (uint32_t d = 1; d < n && devset != newest; d++)
 			if (low->q.cluster->device[c->device[d]].calib !=
-			    low->q.cluster->device[c->device[d - d % size]].calib)
+			    low->q.cluster->device[c->device[representative(f, d)]].calib)
 				return refuse(f, "a stage has devices of different speed");
 		newest = devset;
 	}
 	return true;
 }
 
-/* The largest size of blocks that nothing speaks against yet; 1 = none. */
-static uint32_t block_size(struct mq_folding *f)
+/* Did runs say that some position is not like its representative? */
+static bool is_known_apart(const struct mq_folding *f)
 {
-	uint32_t n = mq_low_config(f->low, 0)->n_devices, size = n < f->below ? n : f->below - 1;
+	uint32_t n = mq_low_config(f->low, 0)->n_devices;
 
-	while (size > 1 && (n % size || !even_configs(f, size)))
-		size--;
-	return size;
+	for (uint32_t i = 0; i < f->n_runs; i++)
+		for (uint32_t p = 0; p < n; p++) {
+			double a = f->apart_s[i][p], b = f->apart_s[i][representative(f, p)];
+
+			if (mq_equivalence_differ(fmin(a, b), fmax(a, b)))
+				return true;
+		}
+	return false;
+}
+
+/* The next sizes of blocks and periods that nothing speaks against yet; false: there are none. Blocks stand for others
+ * only where runs told who is alike. */
+static bool next_blocks(struct mq_folding *f)
+{
+	uint32_t n = mq_low_config(f->low, 0)->n_devices;
+
+	do {
+		if (f->n_kept && f->n_runs && f->size > 1) {
+			f->size--;
+		} else {
+			f->n_kept++;
+			f->size = n / f->n_kept;
+		}
+		f->period = f->size * f->n_kept;
+		if (f->n_kept >= n)
+			return false;
+	} while (n % f->period || is_known_apart(f) || !even_configs(f));
+	return true;
 }
 
 /* Picks the devices that are simulated, each for as many as can be; NULL: folding is not asked for or plainly not
@@ -81,22 +118,22 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 {
 	struct mq_low *low = f->low;
 	const struct mq_cluster *cluster = low->q.cluster;
-	uint32_t n = mq_low_config(low, 0)->n_devices, size, n_active = 0;
+	uint32_t n = mq_low_config(low, 0)->n_devices, n_active = 0;
 
-	if (!f->fold || f->below <= 1)
+	if (!f->fold || f->n_kept >= n)
 		return NULL;
 	for (uint32_t t = 0; t < low->moves.n; t++)
 		if (low->moves.transfer[t].way == MQ_WAY_BOXES) {
 			refuse(f, "tensors change their layout between devices");
 			return NULL;
 		}
-	size = block_size(f);
-	if (size <= 1)
+	if (!next_blocks(f))
 		return NULL;
 	bool *picked = mq_arena_array(f->arena, cluster->n_devices, bool);
 	struct mq_fold *fold = mq_arena_alloc(f->arena, sizeof(*fold));
 	fold->n_positions = n;
-	fold->size = f->below = size;
+	fold->size = f->size;
+	fold->period = f->period;
 	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
 	fold->device = mq_arena_array(f->arena, low->num.n_ranks, const uint32_t *);
 	fold->rank_of = low->num.rank_of_device;
@@ -106,14 +143,14 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 		fold->device[mq_low_rank(low, stage)] = c->device;
 		for (uint32_t p = 0; p < n; p++)
 			fold->position[c->device[p]] = p;
-		for (uint32_t p = 0; p < n; p += size)
+		for (uint32_t p = 0; p < f->period; p += f->size)
 			picked[c->device[p]] = true;
 	}
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		n_active += picked[d];
 	fold->weight = mq_arena_array(f->arena, n_active, double);
 	for (uint32_t i = 0; i < n_active; i++)
-		fold->weight[i] = size;
+		fold->weight[i] = n / f->n_kept;
 	*active = picked;
 	return fold;
 }
@@ -195,12 +232,15 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 {
 	struct mq_folding *f = *folding = mq_arena_alloc(arena, sizeof(*f));
 
-	*f = (struct mq_folding){ .fold = request->fold,
-				  .keep_tasks = request->keep_tasks,
-				  .below = MQ_NONE,
-				  .lowered = lowered,
-				  .arena = arena };
+	*f = (struct mq_folding){
+		.fold = request->fold, .keep_tasks = request->keep_tasks, .lowered = lowered, .arena = arena
+	};
 	return mq_low_begin(&request->lower, arena, lowered, &f->low, err);
+}
+
+void mq_folding_apart(struct mq_folding *f, const double *apart_s)
+{
+	MQ_PUSH(f->arena, f->apart_s, f->n_runs, f->runs_room, apart_s);
 }
 
 void mq_folding_end(struct mq_folding *f)

@@ -36,6 +36,9 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
  * NULL where the verdict forbids one, or the one before was the whole schedule. */
 enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err) MQ_MUST_CHECK;
 
+/* What the run of the last view found out, mq_timeline.apart_s: views that follow keep apart what differed there. */
+void mq_folding_apart(struct mq_folding *folding, const double *apart_s);
+
 void mq_folding_end(struct mq_folding *folding);
 
 /* The whole schedule alone, as lowered->schedule: for a replay, and for who takes no view. Errors are only for broken

@@ -38,23 +38,29 @@ static const uint32_t *members(const struct mq_replica_flows *im, const struct m
 	return pair;
 }
 
-/* Puts the group, moved by `base`, on its places on the first member's stage. False: it leaves a block, or
- * a place is taken. */
+static uint32_t stands_for(const struct mq_fold *fold)
+{
+	return fold->n_positions / fold->period * fold->size;
+}
+
+/* Puts the group, moved by `base`, on its places on the first member's stage. False: it leaves a block or the last
+ * period, or a place is taken. */
 static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t p = fold->position[rank[i]];
 		bool here = fold->rank_of[rank[i]] == fold->rank_of[rank[0]];
 
-		if (p % fold->size + base >= fold->size || (here && covered[p + base]))
+		if (p % fold->size + base % fold->period >= fold->size || p + base >= fold->n_positions ||
+		    (here && covered[p + base]))
 			return false;
 		covered[p + base] |= here;
 	}
 	return true;
 }
 
-/* Translations that cover the blocks of the members on the first one's stage, each place once. Members on
- * another stage (tied embeddings) are at the same places there. */
+/* Translations that cover what the members on the first one's stage stand for, each place once. Members on another
+ * stage (tied embeddings) are at the same places there. */
 static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
 {
 	const struct mq_fold *fold = im->fold;
@@ -64,17 +70,19 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 	bool good = true;
 
 	bases->known = true;
-	for (uint32_t base = 0; base < fold->size && good; base++) {
+	for (uint32_t i = 0; i < stands_for(fold) && good; i++) {
+		uint32_t base = mq_fold_base(fold, i);
+
 		if (first + base < fold->n_positions && covered[first + base])
 			continue;
 		good = cover(fold, rank, n, base, covered);
 		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
 	}
-	for (uint32_t i = 0; i < n; i++) { /* the block of each member there is full */
-		uint32_t block = fold->position[rank[i]] / fold->size * fold->size;
+	for (uint32_t i = 0; i < n; i++) { /* each member's block is full there, in every period */
+		uint32_t block = fold->position[rank[i]] % fold->period / fold->size * fold->size;
 
-		for (uint32_t k = 0; k < fold->size && fold->rank_of[rank[i]] == fold->rank_of[rank[0]]; k++)
-			good = good && covered[block + k];
+		for (uint32_t k = 0; k < stands_for(fold) && fold->rank_of[rank[i]] == fold->rank_of[rank[0]]; k++)
+			good = good && covered[block + mq_fold_base(fold, k)];
 	}
 	if (!good)
 		bases->n = 0;
@@ -83,7 +91,7 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
-		return im->fold->size;
+		return stands_for(im->fold);
 	struct mq_bases *b = &im->bases[t->comm];
 	if (!b->known)
 		find_bases(im, im->fold->comm[t->comm].rank, im->fold->comm[t->comm].n, b);
@@ -128,11 +136,12 @@ static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err)
 {
-	uint32_t pair[2], n, base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : i;
+	uint32_t pair[2], n, base;
 	const uint32_t *own = members(im, t, pair, &n);
 	struct mq_coll_flows flows;
 	double alone_s;
 
+	base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : mq_fold_base(im->fold, i);
 	for (uint32_t k = 0; k < n; k++)
 		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
 	*replica = (struct mq_replica_flow){ .n = n, .rank = im->rank };

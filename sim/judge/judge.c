@@ -63,6 +63,8 @@ static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *fol
 				struct mq_judged *out, struct mq_err *err)
 {
 	do {
+		if (out->timeline.apart_s)
+			mq_folding_apart(folding, out->timeline.apart_s);
 		MQ_TRY(mq_folding_next(folding, &out->view, err));
 		say(&out->result, out->lowered.verdict, out->lowered.message);
 		if (!out->view.schedule)

@@ -47,6 +47,18 @@ static struct mq_view next(struct lowered *w, struct mq_folding *folding)
 	return view;
 }
 
+static double analytic_s(struct lowered *w, const struct mq_view *view, struct mq_timeline *timeline)
+{
+	const struct mq_exec_request rq = {
+		.view = *view, .cluster = w->cluster, .calib = w->calib, .timeout_s = INFINITY
+	};
+	enum mq_verdict verdict;
+
+	assert_int_equal(mq_execute_analytic(&rq, &w->arena, timeline, &verdict, &w->err), MQ_OK);
+	assert_int_equal(verdict, MQ_VERDICT_OK);
+	return timeline->step_time_s;
+}
+
 /* Eight equal replicas: one of them, then every fourth, every second, all; and no more. */
 static void views_grow(void **state)
 {
@@ -83,6 +95,33 @@ static void views_grow(void **state)
 	lowered_close(&w);
 }
 
+/* Eight equal replicas of which a run said that they alternate: two stand for four each, and the step is that of all. */
+static void views_keep_apart(void **state)
+{
+	static const double apart_s[] = { 1, 2, 1, 2, 1, 2, 1, 2 }, others_s[] = { 1, NAN, 1, NAN, 3, NAN, 3, NAN };
+	struct mq_timeline timeline;
+	struct lowered w;
+
+	lowered_open(&w, SMALL, 8, 8);
+	const struct mq_question q = lowered_question(&w);
+	struct mq_folding *folding = fold(&w, &(struct mq_shape){ .dp = 8, .micro_batches = 1 }, &q, true);
+	struct mq_view v = next(&w, folding);
+	double step_s = analytic_s(&w, &v, &timeline);
+
+	mq_folding_apart(folding, apart_s);
+	v = next(&w, folding);
+	assert_true(v.fold->size == 1 && v.fold->period == 2 && v.schedule->n_devices == 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(v.schedule->device[i] == i && v.fold->weight[i] == 4);
+	assert_within(analytic_s(&w, &v, &timeline), step_s, 1e-12 * step_s);
+	mq_folding_apart(folding, others_s); /* those of the first half from those of the second, too */
+	v = next(&w, folding);
+	assert_true(!v.fold && v.schedule->n_devices == 8);
+	assert_within(analytic_s(&w, &v, &timeline), step_s, 1e-12 * step_s);
+	mq_folding_end(folding);
+	lowered_close(&w);
+}
+
 /* Replicas with one and three quarters of the samples differ; the two ranks of each, which split its products, do
  * not. Where no rank shares a replica, nobody stands for anybody. */
 static void uneven_replicas(void **state)
@@ -106,18 +145,6 @@ static void uneven_replicas(void **state)
 	assert_true(!v.fold && v.schedule->n_devices == 4);
 	mq_folding_end(folding);
 	lowered_close(&w);
-}
-
-static double analytic_s(struct lowered *w, const struct mq_view *view, struct mq_timeline *timeline)
-{
-	const struct mq_exec_request rq = {
-		.view = *view, .cluster = w->cluster, .calib = w->calib, .timeout_s = INFINITY
-	};
-	enum mq_verdict verdict;
-
-	assert_int_equal(mq_execute_analytic(&rq, &w->arena, timeline, &verdict, &w->err), MQ_OK);
-	assert_int_equal(verdict, MQ_VERDICT_OK);
-	return timeline->step_time_s;
 }
 
 /* Tensor parallelism over all four devices: their collectives meet nobody, so a pass is one task of fixed length
@@ -567,19 +594,13 @@ static void slowed_on_rails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(views_grow),
-		cmocka_unit_test(uneven_replicas),
-		cmocka_unit_test(fused_passes),
-		cmocka_unit_test(not_asked_for),
-		cmocka_unit_test(rails),
-		cmocka_unit_test(one_switch),
-		cmocka_unit_test(shared_ports),
-		cmocka_unit_test(narrow_trunks),
-		cmocka_unit_test(shared_ports_and_narrow_trunks),
-		cmocka_unit_test(shared_lanes),
-		cmocka_unit_test(straddled_domains),
-		cmocka_unit_test(mixed_types),
-		cmocka_unit_test(slowed_on_shared_ports),
+		cmocka_unit_test(views_grow),      cmocka_unit_test(views_keep_apart),
+		cmocka_unit_test(uneven_replicas), cmocka_unit_test(fused_passes),
+		cmocka_unit_test(not_asked_for),   cmocka_unit_test(rails),
+		cmocka_unit_test(one_switch),      cmocka_unit_test(shared_ports),
+		cmocka_unit_test(narrow_trunks),   cmocka_unit_test(shared_ports_and_narrow_trunks),
+		cmocka_unit_test(shared_lanes),    cmocka_unit_test(straddled_domains),
+		cmocka_unit_test(mixed_types),     cmocka_unit_test(slowed_on_shared_ports),
 		cmocka_unit_test(slowed_on_rails),
 	};
 

@@ -7,7 +7,7 @@
  * that do, since no rate beyond these changes.
  *
  * A communication whose replicas do not end together makes the run inexact: the representative is not like the others
- * then, and the schedule must be run whole. SPDX-License-Identifier: Apache-2.0 */
+ * then, and another view must be run. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "executors/simgrid/impl.h"
@@ -38,6 +38,10 @@ struct mq_folded_flows {
 	bool *in_part, *is_reached;
 	double *before_Bps; /* [flows] of part: rates until they were set anew */
 	double rated;       /* flows whose rates were found, in all */
+	/* The first communication whose replicas did not end together. */
+	const struct mq_task *apart;
+	uint32_t apart_slot;
+	double *apart_s; /* [q's sets] those of its slot: how long they took */
 };
 
 /* Clock seconds in which the rate of one flow is found, on one core of 2026; within a factor of three. */
@@ -48,6 +52,12 @@ bool mq_sim_folded_dear(const struct sim *sim)
 	double limit_s = sim->request->simulation_s;
 
 	return limit_s > 0 && sim->folded && sim->folded->rated * RATE_S > limit_s;
+}
+
+/* The run has no result. */
+static bool is_given_up(const struct sim *sim)
+{
+	return sim->costing.uneven || mq_sim_folded_dear(sim);
 }
 
 static enum mq_status add_communications(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
@@ -185,7 +195,7 @@ static void set_rates(const struct lane *by)
 	for (uint32_t r = 0; r < f->n_part; r++)
 		f->before_Bps[r] = f->q.net.rate_Bps[f->part[r]];
 	f->rated += f->n_part;
-	if (!mq_sim_folded_dear(by->sim))
+	if (!is_given_up(by->sim))
 		mq_fluid_rates(&f->q.net, f->part, f->n_part);
 	for (uint32_t r = 0; r < f->n_part; r++) {
 		uint32_t i = f->part[r];
@@ -246,6 +256,42 @@ static double next_end(const struct sim *sim, uint32_t slot)
 	return fmax(least_s, 0);
 }
 
+/* Looks whether the replicas of a communication that is over ended together. */
+static void compare(struct sim *sim, uint32_t communication, uint32_t slot, double start_s)
+{
+	struct mq_folded_flows *f = sim->folded;
+
+	if (is_given_up(sim) || mq_equivalence_together(&f->q, slot, start_s, f->done_s))
+		return;
+	sim->costing.uneven = true;
+	f->apart = sim->costing.communication[communication].task;
+	f->apart_slot = slot;
+	f->apart_s = mq_arena_array(sim->arena, f->q.set_first[slot + 1], double);
+	for (uint32_t s = f->q.set_first[slot]; s < f->q.set_first[slot + 1]; s++)
+		f->apart_s[s] = mq_equivalence_set_end(&f->q, s, start_s, f->done_s) - start_s;
+}
+
+enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_err *err)
+{
+	const struct mq_fold *fold = sim->request->view.fold;
+	const struct mq_folded_flows *f = sim->folded;
+
+	if (!f || !f->apart)
+		return MQ_OK;
+	*apart_s = mq_arena_array(sim->arena, fold->n_positions, double);
+	for (uint32_t p = 0; p < fold->n_positions; p++)
+		(*apart_s)[p] = NAN;
+	for (uint32_t i = 0; i < mq_replica_flows_count(fold->replica_flows, f->apart); i++) {
+		struct mq_replica_flow replica;
+
+		MQ_TRY(mq_replica_flows_get(fold->replica_flows, f->apart, i, &replica, err));
+		for (uint32_t k = 0; k < replica.n; k++)
+			(*apart_s)[fold->position[replica.rank[k]]] =
+				f->apart_s[f->q.set_of[f->q.replica_first[f->apart_slot] + i]];
+	}
+	return MQ_OK;
+}
+
 void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness)
 {
 	struct sim *sim = lane->sim;
@@ -256,20 +302,15 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 	while (f->busy[slot] && slot < last)
 		slot++;
 	if (f->busy[slot]) {
-		sim->costing.uneven = true; /* more at a time than were foreseen: run it whole */
+		sim->costing.uneven = true; /* more at a time than were foreseen */
 		return;
 	}
 	if (!lane->changed)
 		lane->changed = sg_sem_init(0);
 	lane->running = true;
 	begin(lane, slot, slowness);
-	while (least_s = next_end(sim, slot), isfinite(least_s)) {
+	while (!is_given_up(sim) && (least_s = next_end(sim, slot), isfinite(least_s))) {
 		bool over = least_s <= RESOLUTION_S;
-
-		if (mq_sim_folded_dear(sim)) { /* the run is refused: what is left of it takes no time */
-			(void)end_flows(sim, slot, INFINITY);
-			break;
-		}
 		double end_s = sim->now_s + least_s;
 
 		if (!over)
@@ -280,11 +321,13 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 		if (over && end_flows(sim, slot, next_end(sim, slot)))
 			set_rates(lane);
 	}
+	if (is_given_up(sim)) /* what is left takes no time */
+		(void)end_flows(sim, slot, INFINITY);
 	lane->running = false;
 	f->busy[slot] = false;
 	if (lane->signalled) { /* of a change that came with the end */
 		sg_sem_acquire(lane->changed);
 		lane->signalled = false;
 	}
-	sim->costing.uneven |= !mq_equivalence_together(&f->q, slot, start_s, f->done_s);
+	compare(sim, communication, slot, start_s);
 }

@@ -98,11 +98,13 @@ void mq_sim_drain(struct sim *sim);
 /* Folded: the network of the communications that are marked as flows. */
 enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err) MQ_MUST_CHECK;
 /* Folded: the flows of a communication, whose latency is over, until the last has ended. Sets costing.uneven
- * where the replicas of the communication do not end together. */
+ * where the replicas of the communication do not end together; what is left of the run takes no time then. */
 void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness);
 /* Have rates been found so often that the run has taken longer than it may? It is refused then. Counted, not clocked:
  * the same on every machine. */
 bool mq_sim_folded_dear(const struct sim *sim);
+/* The timeline's apart_s of a run that was uneven, NULL where no communication's replicas were. */
+enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_err *err) MQ_MUST_CHECK;
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

@@ -369,6 +369,8 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			return MQ_OK;
 		}
 		MQ_TRY(run_once(sim, verdict, err));
+		if (sim->costing.uneven)
+			return MQ_OK;
 		if (mq_sim_folded_dear(sim)) {
 			*verdict = MQ_VERDICT_REFUSED;
 			mq_bad(err,
@@ -377,7 +379,7 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			       sim->request->simulation_s);
 			return MQ_OK;
 		}
-		if (sure || *verdict != MQ_VERDICT_OK || sim->costing.uneven ||
+		if (sure || *verdict != MQ_VERDICT_OK ||
 		    !mq_sharing_contended(sharing, sim->walk.start_s, sim->walk.finish_s))
 			return MQ_OK;
 		begin_again(sim, mark);
@@ -420,7 +422,9 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 	}
 	MQ_TRY(settle(sim, verdict, err));
 	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
-	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)
+	if (timeline->fold_inexact)
+		return mq_sim_folded_apart(sim, &timeline->apart_s, err);
+	if (*verdict != MQ_VERDICT_OK)
 		return MQ_OK;
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s, timeline, err));
 	if (timeline->step_time_s > request->timeout_s)
