@@ -14,6 +14,7 @@ low_t = time_min; high_t = time_max
 load common[1:strlen(common) - strlen("common.gp")]."ticks.gp"
 short(s) = strstrt(s, "platform.") ? s[1:strstrt(s, "platform.") - 1].short(s[strstrt(s, "platform.") + 9:*]) : s
 set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05
+set key outside top center horizontal # inside it would hide the dearest or slowest point and its name
 plot file using "ksample_usd":"ksample_time_s" with points pt 7 ps dot lc rgb grey title "points", \
 	file using "ksample_usd":"ksample_time_s":(named ? short(stringcolumn("label")) : "") with labels offset 0,0.9 noenhanced notitle, \
 	file using (column("on_front") == 1 ? column("ksample_usd") : NaN):"ksample_time_s" \

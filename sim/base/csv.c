@@ -65,7 +65,11 @@ static enum mq_status read_all(struct csv_parser *parser, const char *text, size
 			r->row_line = r->line + 1;
 		r->line += newline != NULL;
 		if (csv_parse(parser, text + at, n, take_cell, take_row, r) != n)
-			return mq_bad(err, "%s:%u: %s", r->csv->path, r->line, csv_strerror(csv_error(parser)));
+			return mq_bad(
+				err,
+				"%s:%u: a quote inside a cell; put all of the cell in quotes, and write each in it "
+				"twice",
+				r->csv->path, r->line);
 	}
 	if (csv_fini(parser, take_cell, take_row, r))
 		return mq_bad(err, "%s: a quoted cell is not closed", r->csv->path);
@@ -87,7 +91,9 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 		status = mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
 	if (status == MQ_OK) {
 		r.free = mq_arena_alloc(arena, size + 1);
-		status = read_all(&parser, text, size, &r, err);
+		size_t mark = size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0; /* spreadsheets begin so */
+
+		status = read_all(&parser, text + mark, size - mark, &r, err);
 		csv_free(&parser);
 	}
 	MQ_TRY(status);
@@ -95,6 +101,9 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 		return mq_bad(err, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
 	if (!csv->n_columns)
 		return mq_bad(err, "%s: the table is empty; a header line is needed", path);
+	if (csv->n_columns == 1 && strpbrk(csv->header[0], ";\t"))
+		return mq_bad(err, "%s:1: cells are separated by %s; write commas between them, and decimal points",
+			      path, strchr(csv->header[0], ';') ? "semicolons" : "tabs");
 	if (r.long_line)
 		return mq_bad(err, "%s:%u: more cells than the %u of the header", path, r.long_line, csv->n_columns);
 	return MQ_OK;

@@ -40,17 +40,21 @@ static uint32_t edit_distance(const char *a, const char *b)
 const char *mq_nearest(const char *word, const char *const *names)
 {
 	const char *best = NULL;
-	uint32_t least = (uint32_t)strlen(word) / 2 + 1;
+	size_t length = strlen(word);
+	uint32_t least = (uint32_t)length / 2 + 1;
+	const char *begun = NULL; /* the shortest name that begins with the word: nearer than any slip */
 
 	for (; *names; names++) {
 		uint32_t d = edit_distance(word, *names);
 
+		if (length > 2 && !strncmp(word, *names, length) && (!begun || strlen(*names) < strlen(begun)))
+			begun = *names;
 		if (d < least) {
 			least = d;
 			best = *names;
 		}
 	}
-	return best;
+	return begun ? begun : best;
 }
 
 static void *field(const struct mq_opt *o, void *target)

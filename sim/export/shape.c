@@ -30,7 +30,8 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	e->software = q->software;
 	mq_plan_form(q, e->plan, e->arena, &e->form);
 	if (!mq_software_runs_form(q->software, q, e->plan, &e->form, why, sizeof(why)))
-		return mq_bad(err, "%s", why);
+		return mq_bad(err, "%s; search with --software %s, which keeps to plans that it runs", why,
+			      q->software->name);
 	if (!e->form.shaped)
 		return mq_bad(err, "one set of flags says one dp x tp x pp for all: %s", e->form.why);
 	e->shape = e->form.shape;

@@ -66,6 +66,8 @@ class Maquette(unittest.TestCase):
         self.assertIn("torchrun", text)
         with self.assertRaisesRegex(mq.InputError, "give a number from 1 to 2"):
             self.found.export("megatron", plan=3)
+        with self.assertRaisesRegex(mq.InputError, "torchtitan .*; search with --software torchtitan"):
+            self.found.export("torchtitan", software="torchtitan")
         with self.assertRaisesRegex(mq.InputError, "--to megatrn: give one of"):
             self.found.export("megatrn")
 
@@ -95,6 +97,28 @@ class Maquette(unittest.TestCase):
             mq.search(modl="llama")
         with self.assertRaisesRegex(mq.InputError, "give a name, a file"):
             mq.search(model=3, gpus="8xH100", batch=8)
+
+    def test_what_is_odd_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "file"
+            file.write_text("")
+            with self.assertRaisesRegex(mq.InputError, "file: File exists; give a folder"):
+                mq.search(model=CONFIG, output=file, **QUESTION)
+            table = Path(folder) / "runs.csv"
+            table.write_text("row_id,model,gpu,gpus,gbs,seq,step_time_s\na,llama:size=1b,H100,8,64,2048,0.5\n")
+            self.assertIn("1 of 1 rows", mq.score(table, check=True))
+            table.write_text(table.read_text().replace("0.5", '"0,5"'))
+            with self.assertRaisesRegex(mq.InputError, "step_time_s '0,5' is not a number"):
+                mq.score(table, check=True)
+        with self.assertRaisesRegex(mq.InputError, "'hidden_size' is NaN"):
+            mq.search(model=dict(CONFIG, hidden_size=float("nan")), **QUESTION)
+        with self.assertRaisesRegex(mq.InputError, "the study is empty"):
+            mq.whatif({})
+        with self.assertWarnsRegex(UserWarning, "frob is not known: read as a Llama"):
+            mq.search(model=dict(CONFIG, model_type="frob", rms_norm_eps=1e-5, hidden_act="silu"), **QUESTION)
+        two = mq.whatif({"model": [CONFIG, dict(CONFIG, hidden_size=1024)], "gpus": "8xH100", "batch": 32, "evals": 1})
+        self.assertEqual([row["verdict"] for row in two.rows()], ["ok", "ok"])
+        self.assertGreater(two.rows()[1]["step_time_s"], two.rows()[0]["step_time_s"])
 
     @staticmethod
     def message(**options):

@@ -82,6 +82,11 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 	return one_of("memory_rank", r->memory_rank, ranks, err);
 }
 
+static enum mq_status check_cells(const struct mq_run *r, struct mq_err *err)
+{
+	return r->bad ? mq_bad(err, "%s; write digits with a decimal point and no unit, as 3.9", r->bad) : MQ_OK;
+}
+
 static enum mq_status check_state(const struct mq_run *r, struct mq_err *err)
 {
 	if (!strcmp(r->provenance, "memory"))
@@ -104,7 +109,8 @@ static enum mq_status check_batch(const struct mq_run *r, struct mq_err *err)
 }
 
 typedef enum mq_status check_fn(const struct mq_run *r, struct mq_err *err);
-static check_fn *const checks[] = { check_state, check_words, check_step, check_gpus, check_batch, check_counts };
+static check_fn *const checks[] = { check_cells, check_state, check_words, check_step,
+				    check_gpus,  check_batch, check_counts };
 enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
 /* ---- training options ---------------------------------------------------------------------------- */
@@ -239,9 +245,11 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *ru
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
 
-	for (int i = 0; i < N_CHECKS; i++)
+	for (int i = 0; i < N_CHECKS && !(n && run->bad); i++) /* a bad cell would be called an empty one */
 		if (checks[i](run, &err) != MQ_OK)
 			why[n++] = mq_arena_strdup(o->arena, err.text);
+	if (run->bad)
+		return n;
 	if (!n && mq_case_build(o, run, &c, &err) == MQ_OK)
 		return 0;
 	c = (struct mq_case){ .run = run, .options = o, .arena = o->arena, .n_devices = c.n_devices };

@@ -107,20 +107,21 @@ static bool read_count(const char *text, double *value)
 	return n == 1 || (n == 2 && k == 'k');
 }
 
-static enum mq_status read_cell(const struct mq_csv *csv, uint32_t row, const struct column *c, struct mq_run *run,
-				struct mq_err *err)
+static void read_cell(const struct mq_csv *csv, uint32_t row, const struct column *c, struct mq_run *run,
+		      struct mq_arena *arena)
 {
 	const char *text = mq_csv_text(csv, row, mq_csv_column(csv, c->name));
 	double *x = (double *)(void *)((char *)run + c->offset);
 
 	if (!c->number) {
 		*(const char **)(void *)((char *)run + c->offset) = text;
-		return MQ_OK;
+		return;
 	}
 	*x = NAN;
-	if (*text && (!read_count(text, x) || !isfinite(*x) || *x < 0))
-		return mq_bad(err, "%s:%u: %s '%s' is not a number", csv->path, csv->line[row], c->name, text);
-	return MQ_OK;
+	if (!*text || (read_count(text, x) && isfinite(*x) && *x >= 0))
+		return;
+	run->bad = mq_arena_printf(arena, "%s%s%s '%.60s' is not a number of at least 0", run->bad ? run->bad : "",
+				   run->bad ? "; " : "", c->name, text);
 }
 
 /* Fields of a software that are columns, and no column of rows: "key=value" behind software_options. */
@@ -173,6 +174,8 @@ static enum mq_status check_table(const struct mq_csv *csv, struct mq_err *err)
 	}
 	if (mq_csv_column(csv, "mem_basis") != UINT32_MAX)
 		return mq_bad(err, "%s: column 'mem_basis' is now memory_basis, its 'first' memory_rank", csv->path);
+	if (!csv->n_rows)
+		return mq_bad(err, "%s: a header and no rows; write a row per run", csv->path);
 	if (csv->n_rows > MOST_ROWS)
 		return mq_bad(err, "%s: %u rows; at most %d, divide the table", csv->path, csv->n_rows, MOST_ROWS);
 	return MQ_OK;
@@ -194,7 +197,7 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 		run->table = csv;
 		run->line = csv->line[r];
 		for (int i = 0; i < N_COLUMNS; i++)
-			MQ_TRY(read_cell(csv, r, &columns[i], run, err));
+			read_cell(csv, r, &columns[i], run, arena);
 		read_fields(csv, r, run, arena);
 		run->model = model_file(run->model, path, arena);
 		if (!*run->id)

@@ -367,6 +367,11 @@ static uint32_t check_table(const struct mq_score_options *o, const char *path, 
 		printf("%s:%u: %s: %s\n", path, run[i].line, run[i].id, lacks ? "cannot be scored" : "complete");
 		for (uint32_t k = 0; k < lacks; k++)
 			printf("  %s\n", why[k]);
+		uint32_t first = 0;
+		while (strcmp(run[first].id, run[i].id))
+			first++;
+		if (first < i)
+			printf("  row_id is that of line %u too: give each row its own\n", run[first].line);
 		if (!*run[i].source)
 			printf("  no source: say the repository or paper with its commit, so that others can check it\n");
 		bad += lacks > 0;

@@ -126,7 +126,15 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 		name[strlen(name) - 1] = '\0';
 	if (!*name)
 		return MQ_OK;
-	const char *more = text + end, *machine;
+	const char *more = text + end, *machine, *plus = strchr(name, '+');
+	uint32_t second;
+
+	if (plus && sscanf(plus + 1, " %9u %1[xX]", &second, (char[2]){ "" }) == 2)
+		return mq_bad(err,
+			      "platform '%s': several kinds are keys, as "
+			      "\"gpu=A100-SXM4-80GB*2x8@25Gb/s+L40S*4x4@25Gb/s network=eth nics=1\" "
+			      "(TYPE*MACHINESxGPUS@PORT)",
+			      text);
 	struct mq_platform_spec spec;
 
 	MQ_TRY(machine_keys(name, arena, &machine, err));

@@ -161,15 +161,15 @@ static enum mq_status heat_map(struct drawing *d)
 			       1e3 * mq_csv_number(&d->csv, best, "step_time_s"));
 	MQ_TRY(mq_csv_create(&w, path, "x,y,x_label,y_label,samples_per_s", d->err));
 	for (uint32_t r = 0; r < d->csv.n_rows; r++) {
-		const char *at_x = mq_csv_word(&d->csv, r, s->axis[x].key),
-			   *at_y = mq_csv_word(&d->csv, r, s->axis[y].key);
+		const char *at_x = mq_csv_word(&d->csv, r, mq_axis_column(&s->axis[x])),
+			   *at_y = mq_csv_word(&d->csv, r, mq_axis_column(&s->axis[y]));
 		double rate = mq_csv_number(&d->csv, r, "samples_per_s");
 		bool here = !isnan(rate);
 
 		for (uint32_t a = 0; a < s->n_axes && here; a++)
 			here = a == x || a == y || s->axis[a].n < 2 || s->axis[a].with ||
-			       !strcmp(mq_csv_word(&d->csv, r, s->axis[a].key),
-				       mq_csv_word(&d->csv, best, s->axis[a].key));
+			       !strcmp(mq_csv_word(&d->csv, r, mq_axis_column(&s->axis[a])),
+				       mq_csv_word(&d->csv, best, mq_axis_column(&s->axis[a])));
 		if (here)
 			mq_csv_row(&w, "%u,%u,%s,%s,%g", index_of(s, x, at_x), index_of(s, y, at_y), at_x, at_y, rate);
 	}

@@ -105,13 +105,13 @@ static void put_axis(struct report *r, const struct mq_csv *csv, uint32_t x, con
 
 		if (!mq_csv_f64(csv, i, mq_csv_column(csv, column[0]), NAN, &q->y) || !isfinite(q->y))
 			continue;
-		q->at = mq_csv_text(csv, i, mq_csv_column(csv, s->axis[x].key));
+		q->at = mq_csv_text(csv, i, mq_csv_column(csv, mq_axis_column(&s->axis[x])));
 		q->series = "";
 		for (uint32_t a = 0; a < s->n_axes; a++)
 			if (a != x && s->axis[a].n > 1)
 				q->series = mq_arena_printf(&r->p.arena, "%s%s%s %s", q->series, *q->series ? ", " : "",
 							    s->axis[a].key,
-							    mq_csv_text(csv, i, mq_csv_column(csv, s->axis[a].key)));
+							    mq_csv_word(csv, i, mq_axis_column(&s->axis[a])));
 		q->tip = mq_arena_printf(&r->p.arena, "%s %s%s%s: %.5g %s, %s", s->axis[x].key, q->at,
 					 *q->series ? ", " : "", q->series, q->y, column[1],
 					 mq_csv_word(csv, i, "plan"));

@@ -8,6 +8,11 @@
 #include "session/trust.h"
 #include "schedule/columns.h"
 
+const char *mq_axis_column(const struct mq_axis *axis)
+{
+	return strcmp(axis->key, "devices") ? axis->key : "only_devices";
+}
+
 static bool varies(const struct mq_axis *axis)
 {
 	return axis->n > 1;
@@ -40,7 +45,7 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
-			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
+			text = mq_arena_printf(arena, "%s,%s", text, mq_axis_column(&study->axis[i]));
 	for (enum mq_table_id t = 0; t < MQ_N_TABLES; t++)
 		if (has_part(study, t))
 			text = mq_arena_printf(arena, "%s,%s", text, mq_table[t].header);

@@ -655,6 +655,9 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 	}
 	if (!strcmp(key, "engine"))
 		value = without_blanks(a->arena, value);
+	for (const struct mq_opt *o = mq_platform_opts; o->name && !option_of(key); o++)
+		if (!strcmp(o->name, key))
+			return mq_bad(a->err, "unknown key '%s'; did you mean platform.%s?", key, key);
 	mq_argv_add(&a->v, "--%s=%s", key, value);
 	return MQ_OK;
 }

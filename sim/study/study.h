@@ -91,6 +91,8 @@ struct mq_point {
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err) MQ_MUST_CHECK;
 
+/* The column of whatif.csv that an axis has: its key, but for `devices`, which is how many a point's plan uses. */
+const char *mq_axis_column(const struct mq_axis *axis);
 /* The header of whatif.csv: point, the axes with more than one value, the columns of a row. */
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena);
 

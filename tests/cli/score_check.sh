@@ -10,6 +10,19 @@ check bad.csv
 # A row without its source is told, and can be scored; a near name of a column is told.
 printf 'row_id,model,gpu,gpus,gbs,seq,step_time_s,grad_acum\na,llama:size=8b,H100-80GB,8,16,4096,1,2\n' >short.csv
 check short.csv
+# Units, a decimal comma and a row_id given twice are said row by row; a spreadsheet's mark before the header is no part of it.
+printf '\xef\xbb\xbfrow_id,model,gpu,gpus,gbs,seq,step_time_s,max_mem_gb\na,llama:size=1b,H100,8,64,2048,"3,9",62 GB
+b,llama:size=1b,H100,8,64,2048,-1,\nc,llama:size=1b,H100,8,64,4k,0.9,40\nc,llama:size=1b,H100,8,64,2048,0.5,40\n' >cells.csv
+check cells.csv
+# Tables that are none: other separators, a quote left open inside a cell, no rows.
+printf 'model;gpu;gpus;gbs;step_time_s\nllama:size=1b;H100;8;64;0,5\n' >semicolons.csv
+printf 'model\tgpu\tgpus\tgbs\tstep_time_s\n' >tabs.csv
+printf 'model,gpu,gpus,gbs,step_time_s\nllama:size=1b,H100,8,64,5"\n' >quote.csv
+printf 'model,gpu,gpus,gbs,step_time_s\n' >rows.csv
+try 2 'semicolons.csv:1: cells are separated by semicolons; write commas' score semicolons.csv --check
+try 2 'tabs.csv:1: cells are separated by tabs' score tabs.csv --check
+try 2 'quote.csv:2: a quote inside a cell; put all of the cell in quotes' score quote.csv --check
+try 2 'rows.csv: a header and no rows' score rows.csv -o none
 # Each row that is complete is scored, and each that is scored is complete: the tables of the project, of five tables a row in eight.
 for t in "$ROOT"/results/published/{amp,google,sailor,simumax,torchgpipe}*.csv; do awk "NR == 1 || NR % 8 == 3" "$t" >some.csv
 	"$M" score some.csv --check 2>/dev/null | awk -F': ' '/: (complete|cannot be scored)$/ { print $2, $3 }' |

@@ -42,6 +42,9 @@ study 'epoch = 3 tokns'
 try 2 'give its samples, or its tokens' whatif s.ini -o q
 study 'epoch = 1e6' 'epoch.days = -1'
 try 2 'epoch.days = -1: give a number above 0' whatif s.ini -o q
+study 'gpu = H100, H200'
+try 2 "unknown key 'gpu'; did you mean platform.gpu" whatif s.ini -o q
+: >s.ini; try 2 's.ini: the study is empty; write lines' whatif s.ini -o q
 # Keys that vary together: two points, not four; each software that is listed in one option.
 printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'platform.gpu = T4, A100-80GB' 'platform.nodes = 1, 2' 'batch = 16, 32' 'platform.nic_GBps = 5, 25' \
 	'together = platform.gpu, platform.nic_GBps; platform.nodes, batch' >s.ini
@@ -52,6 +55,13 @@ for w in "platform.gpu, seq:platform.gpu has 2 values, seq 1; give as many" "pla
 	sed -i "s/^together = .*/together = ${w%%:*}/" s.ini
 	try 2 "${w#*:}" whatif s.ini -o u
 done
+# Both kinds of a mixed cluster, or one: the axis and the devices used are columns of their own, prices are numbers.
+printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'batch = 16' 'devices = 0-3, 4-7, 0-7' \
+	'platform = gpu=A100-SXM4-80GB*1x4@25Gb/s+L40S*1x4@25Gb/s network=eth nics=1' >s.ini
+"$M" whatif s.ini -o both >words 2>err || { cat err; bad=1; }
+cut -d, -f2,8 both/whatif.csv
+[ -z "$(head -n 1 both/whatif.csv | tr , '\n' | sort | uniq -d)" ] || { head -n 1 both/whatif.csv; bad=1; }
+grep -c 'break-even price: devices = .* at \$[0-9.]* a device and hour, not \$[0-9.]*$' words
 printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'batch = 16' 'platform = dgx_a100' 'software = each' 'fix = dp=8' >s.ini
 "$M" whatif s.ini -o v >words 2>err || { cat err; bad=1; }
 grep 'break-even' words && bad=1 # the same machines have one price

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -112,8 +114,11 @@ class _Folder:
             self._end = weakref.finalize(self, shutil.rmtree, str(self.path), True)
 
     def write(self, name: str, text: str) -> str:
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / name).write_text(text)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"output {self.path}: {error.strerror}; give a folder that can be written")
         return str(self.path / name)
 
 
@@ -268,7 +273,7 @@ RESULTS = {"search": Search, "simulate": Simulation, "whatif": Study, "recommend
 NEED_FOLDER = {"search", "whatif", "recommend"}
 
 
-def _model_file(model: Any, folder: _Folder) -> str:
+def _model_file(model: Any, folder: _Folder, name: str = "config.json") -> str:
     """A configuration as a dictionary, or an object of transformers, becomes a file."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
@@ -276,7 +281,10 @@ def _model_file(model: Any, folder: _Folder) -> str:
         model = model.to_dict()
     if not isinstance(model, Mapping):
         raise InputError(f"model {type(model).__name__}: give a name, a file, a dictionary or a transformers configuration")
-    return folder.write("config.json", json.dumps(dict(model), default=str))
+    for key, value in model.items():
+        if isinstance(value, float) and math.isnan(value):
+            raise InputError(f"model: {key!r} is NaN; give a number, or leave it out")
+    return folder.write(name, json.dumps(dict(model), default=str))
 
 
 def _study_file(study: Any, folder: _Folder) -> str:
@@ -286,10 +294,10 @@ def _study_file(study: Any, folder: _Folder) -> str:
     for key, value in study.items():
         if key == "gpus":
             key = "platform"
-        if key == "model" and not isinstance(value, (str, os.PathLike, list, tuple)):
-            value = _model_file(value, folder)
-        many = [_text(v) for v in value] if isinstance(value, (list, tuple)) else [_text(value)]
-        lines.append(f"{key} = {', '.join(many)}\n")
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        if key == "model":
+            values = [_model_file(v, folder, f"config-{i}.json" if i else "config.json") for i, v in enumerate(values)]
+        lines.append(f"{key} = {('; ' if key == 'model' else ', ').join(_text(v) for v in values)}\n")
     return folder.write("study.ini", "".join(lines))
 
 
@@ -362,7 +370,7 @@ def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), pr
             many = value if isinstance(value, (list, tuple)) else \
                 [f"{k}={_text(v)}" for k, v in value.items()] if isinstance(value, Mapping) else [value]
             argv += [_text(v) for v in many]
-    kind = RESULTS.get(command, Result) if prints_json else None
+    kind = RESULTS.get(command, Result) if prints_json and not given.get("check") else None
     argv += _arguments(given) + (["--json"] if kind else [])
     code, out, err, stopped = _execute(argv)
     result: Any
@@ -377,8 +385,12 @@ def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), pr
         result.folder = Path(output) if output is not None else None
     if stopped:
         raise Interrupted(result)
+    for line in err.splitlines() if "model" in given else ():
+        if line.startswith("note: "):
+            warnings.warn(line[len("note: "):], stacklevel=3)
     if code:
-        reason = result.data.get("reason", "").strip() if isinstance(result, Search) else ""
+        reason = result.data.get("reason", "").strip() if isinstance(result, Search) else \
+            result.strip() if given.get("check") else ""
         raise ERRORS.get(code, ProgramError)("\n".join(filter(None, [_message(command, err), reason])), result)
     if kind and result is None:
         raise ProgramError(f"maquette {command} printed no JSON: {out[:200]!r}")
