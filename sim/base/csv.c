@@ -65,11 +65,8 @@ static enum mq_status read_all(struct csv_parser *parser, const char *text, size
 			r->row_line = r->line + 1;
 		r->line += newline != NULL;
 		if (csv_parse(parser, text + at, n, take_cell, take_row, r) != n)
-			return mq_bad(
-				err,
-				"%s:%u: a quote inside a cell; put all of the cell in quotes, and write each in it "
-				"twice",
-				r->csv->path, r->line);
+			return mq_bad(err, "%s:%u: a quote inside a cell; quote the whole cell, and double it there",
+				      r->csv->path, r->line);
 	}
 	if (csv_fini(parser, take_cell, take_row, r))
 		return mq_bad(err, "%s: a quoted cell is not closed", r->csv->path);

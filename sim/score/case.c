@@ -82,13 +82,10 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 	return one_of("memory_rank", r->memory_rank, ranks, err);
 }
 
-static enum mq_status check_cells(const struct mq_run *r, struct mq_err *err)
-{
-	return r->bad ? mq_bad(err, "%s; write digits with a decimal point and no unit, as 3.9", r->bad) : MQ_OK;
-}
-
 static enum mq_status check_state(const struct mq_run *r, struct mq_err *err)
 {
+	if (r->bad)
+		return mq_bad(err, "%s; write digits with a decimal point and no unit, as 3.9", r->bad);
 	if (!strcmp(r->provenance, "memory"))
 		return mq_bad(err, "unverified source (provenance 'memory')");
 	if (!strcmp(r->status, "failed"))
@@ -109,8 +106,7 @@ static enum mq_status check_batch(const struct mq_run *r, struct mq_err *err)
 }
 
 typedef enum mq_status check_fn(const struct mq_run *r, struct mq_err *err);
-static check_fn *const checks[] = { check_cells, check_state, check_words, check_step,
-				    check_gpus,  check_batch, check_counts };
+static check_fn *const checks[] = { check_state, check_words, check_step, check_gpus, check_batch, check_counts };
 enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
 /* ---- training options ---------------------------------------------------------------------------- */
@@ -236,7 +232,8 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 	return MQ_OK;
 }
 
-uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS])
+uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS],
+		       const char **assumed)
 {
 	struct mq_case c = { .run = run,
 			     .options = o,
@@ -251,7 +248,7 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *ru
 	if (run->bad)
 		return n;
 	if (!n && mq_case_build(o, run, &c, &err) == MQ_OK)
-		return 0;
+		return *assumed = c.assumed, 0;
 	c = (struct mq_case){ .run = run, .options = o, .arena = o->arena, .n_devices = c.n_devices };
 	if (*run->gpu || *run->platform ? mq_case_machines(&c, &err) != MQ_OK :
 					  mq_run_lacks(run, "gpu", "or platform; they say the machines", &err) != MQ_OK)

@@ -93,10 +93,10 @@ enum mq_status mq_case_build(const struct mq_score_options *options, const struc
 			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* All that keeps a row from being scored, each in words, before anything is simulated; returns how many, 0 = nothing.
- * A row is looked at as far as what it lacks allows. */
+ * A row is looked at as far as what it lacks allows. *assumed: what was assumed of one that lacks nothing, or NULL. */
 enum { MQ_CASE_MAX_LACKS = 8 };
 uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_run *run,
-		       const char *why[MQ_CASE_MAX_LACKS]);
+		       const char *why[MQ_CASE_MAX_LACKS], const char **assumed);
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
 enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;

@@ -362,11 +362,14 @@ static uint32_t check_table(const struct mq_score_options *o, const char *path, 
 	uint32_t bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t lacks = mq_case_lacks(o, &run[i], why);
+		const char *assumed = NULL;
+		uint32_t lacks = mq_case_lacks(o, &run[i], why, &assumed);
 
 		printf("%s:%u: %s: %s\n", path, run[i].line, run[i].id, lacks ? "cannot be scored" : "complete");
 		for (uint32_t k = 0; k < lacks; k++)
 			printf("  %s\n", why[k]);
+		if (assumed)
+			printf("  assumed: %s\n", assumed);
 		uint32_t first = 0;
 		while (strcmp(run[first].id, run[i].id))
 			first++;

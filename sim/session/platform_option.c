@@ -131,9 +131,8 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 
 	if (plus && sscanf(plus + 1, " %9u %1[xX]", &second, (char[2]){ "" }) == 2)
 		return mq_bad(err,
-			      "platform '%s': several kinds are keys, as "
-			      "\"gpu=A100-SXM4-80GB*2x8@25Gb/s+L40S*4x4@25Gb/s network=eth nics=1\" "
-			      "(TYPE*MACHINESxGPUS@PORT)",
+			      "platform '%s': several kinds are keys, TYPE*MACHINESxGPUS@PORT: "
+			      "\"gpu=A100-80GB*2x8@25Gb/s+L40S*4x4@25Gb/s network=eth\"",
 			      text);
 	struct mq_platform_spec spec;
 

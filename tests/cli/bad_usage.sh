@@ -54,7 +54,7 @@ try 2 'option --e is the beginning of --e.* and of --e.*: write more of it' sear
 try 2 "option --no-fold takes no value; leave '=yes' away" search --no-fold=yes -m $tiny -p $good
 # A name's beginning is nearer than a slip; platforms in words say how several kinds and how many devices are written.
 try 2 "no training software 'megatron'; did you mean 'megatron-core'" search -m $tiny -p $good --batch 8 --software megatron -o o
-try 2 'several kinds are keys, as "gpu=.*TYPE.MACHINESxGPUS@PORT' platform show 16xA100-80GB+16xL40S
+try 2 'several kinds are keys, TYPE.MACHINESxGPUS@PORT: "gpu=A100' platform show 16xA100-80GB+16xL40S
 try 2 "no platform '8'; give .* or devices as 64xH100" platform show 8
 try 0 'Usage: maquette COMMAND' --help
 # The page of the program has the exit codes and verdicts as the program says them.

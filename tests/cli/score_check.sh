@@ -21,7 +21,7 @@ printf 'model,gpu,gpus,gbs,step_time_s\nllama:size=1b,H100,8,64,5"\n' >quote.csv
 printf 'model,gpu,gpus,gbs,step_time_s\n' >rows.csv
 try 2 'semicolons.csv:1: cells are separated by semicolons; write commas' score semicolons.csv --check
 try 2 'tabs.csv:1: cells are separated by tabs' score tabs.csv --check
-try 2 'quote.csv:2: a quote inside a cell; put all of the cell in quotes' score quote.csv --check
+try 2 'quote.csv:2: a quote inside a cell; quote the whole cell' score quote.csv --check
 try 2 'rows.csv: a header and no rows' score rows.csv -o none
 # Each row that is complete is scored, and each that is scored is complete: the tables of the project, of five tables a row in eight.
 for t in "$ROOT"/results/published/{amp,google,sailor,simumax,torchgpipe}*.csv; do awk "NR == 1 || NR % 8 == 3" "$t" >some.csv
