@@ -48,11 +48,6 @@ static bool is_own(const char *name)
 	return false;
 }
 
-static bool is_column(const char *name)
-{
-	return is_own(name) || mq_software_field_find(name) != UINT32_MAX || mq_text_has_word(told, name);
-}
-
 /* The column of the table that has nearly this name, and none that is read; NULL = there is none. */
 static const char *near_column(const struct mq_csv *csv, const char *name)
 {
@@ -61,7 +56,8 @@ static const char *near_column(const struct mq_csv *csv, const char *name)
 	uint32_t n = 0;
 
 	for (uint32_t c = 0; c < csv->n_columns; c++)
-		if (!is_column(csv->header[c]))
+		if (!is_own(csv->header[c]) && mq_software_field_find(csv->header[c]) == UINT32_MAX &&
+		    !mq_text_has_word(told, csv->header[c]))
 			names[n++] = csv->header[c];
 	return mq_nearest(name, names);
 }

@@ -13,11 +13,6 @@ const char *mq_axis_column(const struct mq_axis *axis)
 	return strcmp(axis->key, "devices") ? axis->key : "only_devices";
 }
 
-static bool varies(const struct mq_axis *axis)
-{
-	return axis->n > 1;
-}
-
 /* The parts of a row behind the axes. */
 static bool has_part(const struct mq_study *study, enum mq_table_id part)
 {
@@ -44,7 +39,7 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	const char *text = "point";
 
 	for (uint32_t i = 0; i < study->n_axes; i++)
-		if (varies(&study->axis[i]))
+		if (study->axis[i].n > 1)
 			text = mq_arena_printf(arena, "%s,%s", text, mq_axis_column(&study->axis[i]));
 	for (enum mq_table_id t = 0; t < MQ_N_TABLES; t++)
 		if (has_part(study, t))
@@ -56,7 +51,7 @@ static void put_head(struct mq_csv_writer *w, const struct mq_study *study, cons
 {
 	mq_csv_put(w, "%u", point->index);
 	for (uint32_t i = 0; i < study->n_axes; i++)
-		if (varies(&study->axis[i]))
+		if (study->axis[i].n > 1)
 			mq_csv_put_text(w, point->value[i]);
 }
 
