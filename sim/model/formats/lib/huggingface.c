@@ -36,7 +36,7 @@ static enum mq_status read_number(const struct mq_json_at *at, const struct mq_h
 	return mq_json_number(at, k->name, &range, x, err);
 }
 
-static enum mq_status read_keys(const struct mq_hf_key *keys, const struct mq_json_at *at, int dialects,
+static enum mq_status read_keys(const struct mq_hf_key *keys, const struct mq_json_at *at, uint32_t dialects,
 				struct mq_hf_config *c, struct mq_err *err)
 {
 	for (const struct mq_hf_key *k = keys; k->name; k++) {
@@ -288,7 +288,7 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 {
 	static const struct {
 		const char *key;
-		int dialects;
+		uint32_t dialects;
 	} inner[] = { { "attn_config", DMODEL }, { "ffn_config", DMODEL }, { "linear_attn_config", KIMI } };
 	struct mq_hf_config c = f->start;
 

@@ -31,20 +31,21 @@ static const struct mq_field *find_field(const char *name)
 }
 
 /* The dialects in a list of words; behind "!", all others. */
-static bool find_dialects(const char *words, int *dialects)
+static bool find_dialects(const char *words, uint32_t *dialects)
 {
 #define NAME(name) #name,
 	static const char *const names[] = { MQ_HF_DIALECTS(NAME) };
 	bool others = *words == '!';
 	char word[32];
-	int bits = 0, n, i;
+	uint32_t bits = 0;
+	int n, i;
 
 	for (words += others; sscanf(words, "%31s%n", word, &n) == 1; words += n) {
 		for (i = 0; i < MQ_HF_N_DIALECTS && strcasecmp(names[i], word); i++)
 			;
 		if (i == MQ_HF_N_DIALECTS)
 			return false;
-		bits |= 1 << i;
+		bits |= 1u << i;
 	}
 	*dialects = others ? ~bits : bits;
 	return true;

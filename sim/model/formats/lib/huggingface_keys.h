@@ -22,16 +22,17 @@ struct mq_hf_config {
 	X(ROUTED) X(LATENT) X(LLAMA4) X(QWEN1) X(MAMBA) X(NEMOTRON) X(NEMOTRON_MOE) X(GLM) X(EPS) X(LAYER_EPS) \
 	X(GEMMA3) X(DMODEL) X(DISTIL) X(NEO) X(INDEXER) X(BIAS) X(MAMBA1) X(KIMI) X(SCALING) X(GIVEN)
 #define MQ_HF_INDEX(name) name##_INDEX,
-#define MQ_HF_BIT(name)   name = 1 << name##_INDEX,
+#define MQ_HF_BIT(name)   name = 1u << name##_INDEX,
 /* clang-format on */
 enum mq_hf_index { MQ_HF_DIALECTS(MQ_HF_INDEX) MQ_HF_N_DIALECTS };
 enum mq_hf_dialect { MQ_HF_DIALECTS(MQ_HF_BIT) };
+_Static_assert(MQ_HF_N_DIALECTS <= 32, "a bit for each dialect");
 
 enum mq_hf_type { MQ_HF_NUMBER, MQ_HF_REAL, MQ_HF_FLAG, MQ_HF_RATE };
 
 struct mq_hf_key {
 	const char *name;
-	int reads, writes; /* families of which dialects read it, and are written with it */
+	uint32_t reads, writes; /* families of which dialects read it, and are written with it */
 	enum mq_hf_type type;
 	size_t offset; /* in struct mq_hf_config */
 	double min, max;
@@ -39,7 +40,7 @@ struct mq_hf_key {
 
 struct mq_hf_family {
 	const char *model_type, *architecture; /* the latter's first letters */
-	int dialects;
+	uint32_t dialects;
 	struct mq_hf_config start;
 	const struct mq_hf_key *keys; /* of all families, up to one without name */
 	const struct mq_csv *others;  /* keys that it may leave unread: huggingface_other_keys.csv */

@@ -50,7 +50,7 @@ static json_t *words_of(const char *letters)
 static json_t *config_of(const struct mq_hf_family *f, const struct mq_transformer *t)
 {
 	const struct mq_hf_config c = mq_hf_unsettle(f, t);
-	int dialects = f->dialects | (f->dialects & NEMOTRON && t->experts ? NEMOTRON_MOE : 0);
+	uint32_t dialects = f->dialects | (f->dialects & NEMOTRON && t->experts ? NEMOTRON_MOE : 0);
 	json_t *o = json_object();
 
 	json_object_set_new(o, "model_type", json_string(f->model_type));
