@@ -9,8 +9,7 @@
 #include "lowering/program.h"
 
 /* Fills the schedule's `clock`, once after each mq_launch_overhead_apply: that of a device follows from the mean draw
- * of its step (mq_power_clock) and from the slowest of those that train together
- * (mq_link_calib.fleet). */
+ * of its step (mq_power_clock) and from the slowest of those that train together (mq_link_calib.fleet). */
 void mq_clocks_apply(struct mq_low *low);
 
 /* The clock of a device of a question that goes on with what this draw is of, beside n_devices - 1 others. */

@@ -27,8 +27,9 @@
  * dropout of its input, with a mask of a byte; its output scaled, in a pass of its own; the sum with what it adapts; and
  * in the backward pass the two gradients of that input added up.
  *
- * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and weights,
- * backward the output's gradient (the copies of the forward pass are kept for it).
+ * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward the input and such
+ * weights as are cast for each product (casts_once), backward the output's gradient (the copies of the forward pass are
+ * kept for it).
  *
  * What a framework moves beyond the one fused kernel that an op counts (norms, dropout, activations, biases, stored
  * scores, copies of heads) is listed in kernel_table.c, by the words of the software.
