@@ -91,30 +91,17 @@ sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' dp.json >z3.json
 "$M" export z3.json "${like[@]}" --software deepspeed,zero_quantized_weights_B=1,zero_quantized_gradients_B=0.5,zero_hpz_partition_size=4 --to deepspeed | grep -q '"zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 4' || { echo "no ZeRO++"; bad=1; }
 try 2 'gathers weights in 1 byte' export z3.json "${like[@]}" --software deepspeed,zero_quantized_weights_B=0.7 --to deepspeed
 "$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
+cp "$ROOT/tests/cli/chakra.py" .
 "$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
-# Reads the stream of messages back: every task of the schedule is a node, once, dependencies before it.
+# Every task of the schedule is a node, once, dependencies before it.
 import glob, json
-def varint(b, i):
-    v = s = 0
-    while True:
-        v |= (b[i] & 127) << s; s += 7; i += 1
-        if b[i - 1] < 128: return v, i
-def fields(b):
-    i = 0
-    while i < len(b):
-        k, i = varint(b, i)
-        if k & 7 == 0: v, i = varint(b, i)
-        else:
-            assert k & 7 == 2, k
-            n, i = varint(b, i); v = b[i:i + n]; i += n
-        yield k >> 3, v
+from chakra import messages
 tasks = [json.loads(l) for l in open("et/schedule.jsonl")][1:]
 nodes = {}
 for path in glob.glob("et/chakra.*.et"):
-    b = open(path, "rb").read(); i = 0; first = True
-    while i < len(b):
-        n, i = varint(b, i); f = list(fields(b[i:i + n])); i += n
-        if first: assert f[0][1] == b"1.0.0"; first = False; continue
+    head, *rest = messages(path)
+    assert head[0][1] == b"1.0.0"
+    for f in rest:
         d = dict(f); assert d[1] not in nodes, d[1]
         for dep in [v for k, v in f if k in (4, 5)]: assert dep in nodes, (d[1], dep)
         nodes[d[1]] = d
