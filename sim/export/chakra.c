@@ -158,8 +158,8 @@ MQ_COMPARE(by_start, struct begun,
 		   MQ_ORDER(a->finish_s, b->finish_s) ?:
 							MQ_ORDER(a->task, b->task))
 
-static enum mq_status write_device(const struct mq_export_run *run, const struct begun *begun, uint32_t n,
-				   struct mq_err *err)
+static enum mq_status write_device(const struct mq_export_run *run, uint32_t device, const struct begun *begun,
+				   uint32_t n, struct mq_err *err)
 {
 	MQ_FREED struct mq_words memory = { NULL, 0 };
 	FILE *head = mq_words_open(&memory), *f;
@@ -173,7 +173,7 @@ static enum mq_status write_device(const struct mq_export_run *run, const struct
 		queue.last[i] = queue.received[i] = MQ_NONE;
 		queue.spent_s[i] = 0;
 	}
-	snprintf(path, sizeof(path), "%s/chakra.%u.et", run->dir, run->number[begun->device]);
+	snprintf(path, sizeof(path), "%s/chakra.%u.et", run->dir, run->number[device]);
 	MQ_TRY(mq_file_open(path, &f, err));
 	put_varint(f, memory.size);
 	fwrite(memory.text, 1, memory.size, f);
@@ -192,10 +192,10 @@ enum mq_status mq_export_chakra(const struct mq_export_run *run, struct mq_err *
 		begun[i] =
 			(struct begun){ s->task[i].device, i, run->timeline->start_s[i], run->timeline->finish_s[i] };
 	qsort(begun, s->n_tasks, sizeof(*begun), by_start);
-	for (uint32_t i = 0, n; i < s->n_tasks; i += n) {
-		for (n = 1; i + n < s->n_tasks && begun[i + n].device == begun[i].device;)
+	for (uint32_t d = 0, i = 0, n; d < s->n_devices; d++, i += n) {
+		for (n = 0; i + n < s->n_tasks && begun[i + n].device == d;)
 			n++;
-		MQ_TRY(write_device(run, &begun[i], n, err));
+		MQ_TRY(write_device(run, d, &begun[i], n, err));
 	}
 	return MQ_OK;
 }
