@@ -16,7 +16,7 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, vocab, 0, 1, 1e8, "tokens of its tokenizer, where no --vocab-size says them"), MQ_END
+	MQ_U32(struct options, vocab, 0, 1, 1e8, "tokens of its tokenizer; default: what --vocab-size says"), MQ_END
 };
 
 static bool probe(const char *path, const char *head, size_t size)

@@ -13,7 +13,7 @@ enum { MAX_LAYERS = 10000 };
 static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
 				  "--softmax-type learnable";
 
-/* What Megatron has no flags for: YaRN's lengths of latent attention, Llama 3's wavelengths. */
+/* What holds where no flag says it; for YaRN's lengths of latent attention and Llama 3's wavelengths Megatron has none. */
 static const struct mq_rope
 	latent_rope = { .kind = "yarn", .factor = 40, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
 	yarn_rope = { .kind = "yarn", .factor = 1, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
@@ -197,7 +197,7 @@ struct read {
 	uint32_t ffn, expert_ffn, max_positions, groups;
 	uint32_t interval;
 	bool deepspeed;
-	double interpolation;
+	double interpolation, llama3_factor;
 	struct mq_rope rope;
 	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, llama3, unread;
 	const char *mlp;
@@ -391,7 +391,7 @@ static void settle_rope(struct read *r, const char *position)
 		*rope = yarn_rope;
 	} else if (r->llama3) {
 		*rope = llama3_rope;
-		rope->factor = mq_told(said.low, rope->factor);
+		rope->factor = mq_told(r->llama3_factor, rope->factor);
 		return;
 	} else if (r->interpolation > 0) {
 		*rope = (struct mq_rope){ .kind = "linear", .factor = r->interpolation };
