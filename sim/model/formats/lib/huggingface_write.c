@@ -2,6 +2,7 @@
  * back, and the first family that makes the same description of it is the one. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/text.h"
 #include "model/formats/lib/huggingface_keys.h"
 
 static json_t *value_of(const struct mq_hf_key *k, const struct mq_hf_config *c)
@@ -63,7 +64,7 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 		json_object_set_new(o, "layer_types", words_of(t->mixers));
 	if (t->feeds)
 		json_object_set_new(o, "mlp_layer_types", words_of(t->feeds));
-	if ((!t->rope.kind && !f->start.t.yarn) || (t->rope.kind && strstr("longrope su", t->rope.kind)))
+	if ((!t->rope.kind && !f->start.t.yarn) || (t->rope.kind && mq_text_has_word("longrope su", t->rope.kind)))
 		return o; /* the latter has lists of factors, which are not kept */
 	json_t *rope = json_pack("{s:s}", "rope_type", t->rope.kind ? t->rope.kind : "default");
 	for (const struct mq_hf_key *k = f->keys; k->name; k++)
