@@ -6,8 +6,8 @@
  * GPU of each before the second of any: all hops of a ring that leaves a machine do so. A dimension's latency and
  * bandwidth are those at which ASTRA-sim's algorithm (a ring, or one send after the other for all-to-alls) takes what the
  * plan's calls take here, NCCL's choice, protocols and channels included: least squares over all calls, weighted by one
- * over their time, and scaled so that all together take as long; the worst call is told. Not said: that links are shared, that a device has several calls at once.
- * SPDX-License-Identifier: Apache-2.0 */
+ * over their time, and scaled so that all together take as long; the worst call is told. Not said: that links are
+ * shared, that a device has several calls at once. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

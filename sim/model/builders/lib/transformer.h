@@ -98,6 +98,7 @@ static inline double mq_told(double value, double otherwise)
 {
 	return value > 0 ? value : otherwise;
 }
+
 /* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err) MQ_MUST_CHECK;
 /* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both

@@ -1,8 +1,8 @@
 /* huggingface.c - see huggingface.h: reads a configuration by the tables that huggingface_keys.c reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
