@@ -116,6 +116,7 @@ static void read_cell(const struct mq_csv *csv, uint32_t row, const struct colum
 	*x = NAN;
 	if (!*text || (read_count(text, x) && isfinite(*x) && *x >= 0))
 		return;
+	*x = NAN; /* not the part that reads as a number */
 	run->bad = mq_arena_printf(arena, "%s%s%s '%.60s' is not a number of at least 0", run->bad ? run->bad : "",
 				   run->bad ? "; " : "", c->name, text);
 }

@@ -14,6 +14,8 @@ check short.csv
 printf '\xef\xbb\xbfrow_id,model,gpu,gpus,gbs,seq,step_time_s,max_mem_gb\na,llama:size=1b,H100,8,64,2048,"3,9",62 GB
 b,llama:size=1b,H100,8,64,2048,-1,\nc,llama:size=1b,H100,8,64,4k,0.9,40\nc,llama:size=1b,H100,8,64,2048,0.5,40\n' >cells.csv
 check cells.csv
+# Of a refused row nothing is written as measured, not the 3 of "3,9".
+"$M" score cells.csv -o cells >/dev/null 2>&1; [ "$(grep -cxE '[ab],refused,+' cells/score.csv)" = 2 ] || { cat cells/score.csv; bad=1; }
 # Tables that are none: other separators, a quote left open inside a cell, no rows.
 printf 'model;gpu;gpus;gbs;step_time_s\nllama:size=1b;H100;8;64;0,5\n' >semicolons.csv
 printf 'model\tgpu\tgpus\tgbs\tstep_time_s\n' >tabs.csv
