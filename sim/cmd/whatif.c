@@ -196,8 +196,9 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 
 	MQ_TRY(mq_text_read(w->o->study, 64, &w->arena, &text, &size, err));
 	if (!size)
-		return mq_bad(err, "%s: the study is empty; write lines KEY = VALUE (results/guides/keys.md)",
-			      w->o->study);
+		return mq_bad(err, "%s: %s", w->o->study,
+			      w->study.n_axes ? "cannot read the study again; give a file, not a pipe" :
+						"the study is empty; write lines KEY = VALUE (results/guides/keys.md)");
 	return write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
 }
 

@@ -44,6 +44,7 @@ study 'epoch = 1e6' 'epoch.days = -1'
 try 2 'epoch.days = -1: give a number above 0' whatif s.ini -o q
 study 'gpu = H100, H200'
 try 2 "unknown key 'gpu'; did you mean platform.gpu" whatif s.ini -o q
+try 2 'cannot read the study again; give a file, not a pipe' whatif <(echo "model = $tiny") -o q
 : >s.ini; try 2 's.ini: the study is empty; write lines' whatif s.ini -o q
 # Keys that vary together: two points, not four; each software that is listed in one option.
 printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'platform.gpu = T4, A100-80GB' 'platform.nodes = 1, 2' 'batch = 16, 32' 'platform.nic_GBps = 5, 25' \
