@@ -370,7 +370,7 @@ static enum mq_status pareto(struct tables *t)
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_pareto, t->dir, &t->arena, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		char *label = mq_arena_strdup(&t->arena, place(t, p, NULL));
-		for (char *c = label; (c = strstr(c, ", ")); c++) /* gnuplot ends a column at any comma */
+		for (char *c = label; (c = strchr(c, ',')); c++) /* gnuplot ends a column at any comma */
 			*c = ';';
 		if (!isnan(cost_of(t, p)))
 			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p), label);
