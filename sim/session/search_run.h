@@ -38,8 +38,8 @@ enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suff
 const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cluster *cluster, struct mq_arena *arena);
 /* Why a plan is not the first, from its judgement beside the first's: "oom by 1.2 GB",
  * "bubble 14 %", "tp over nic", "+12 % communication, nic", "+3 % compute"; another objective than the step time:
- * "+5 % cost"; "within 0.05 %" where nothing tells them apart; "" for the first itself. The largest of the terms that take longer is named: a share of
- * its own step for the bubble, and of the first's step for the others. */
+ * "+5 % cost"; "within 0.05 %" where nothing tells them apart; "" for the first itself and one as good. The largest of
+ * the terms that take longer is named: a share of its own step for the bubble, and of the first's step for the others. */
 const char *mq_why_not_first(const struct mq_candidate *candidate, const struct mq_search_outcome *outcome,
 			     const struct mq_cluster *cluster, struct mq_arena *arena);
 /* Rank of the plan with this hash, from 1; 0: it has none. */
