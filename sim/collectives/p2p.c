@@ -9,6 +9,7 @@
  * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "collectives/impl.h"
 #include "collectives/measured.h"
@@ -40,7 +41,8 @@ static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
 			case MQ_LINK_PCIE:
 			case MQ_LINK_PCIE_SWITCH:
 			case MQ_LINK_SOCKET:
-				name = "pcie";
+				if (strcmp(name, "host") != 0)
+					name = "pcie";
 				break;
 			case MQ_LINK_HOST:
 				name = "host";

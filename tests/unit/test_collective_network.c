@@ -382,6 +382,12 @@ static void test_through_the_host(void **state)
 		assert_int_equal(mq_calib_bind(s.calib, s.cluster, &s.err), MQ_OK);
 		f = expand(&s, MQ_COLL_ALL_REDUCE, 8 * GB, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
 		near(1.75 * 8 / (f.alone_s - f.latency_s), cases[i].bus_GBps, 1e-3);
+		double latency_s, rate_Bps, alone_s; /* a send, alone on the switch, goes the same way */
+
+		assert_int_equal(
+			mq_p2p_expand(s.cluster, s.calib, 0, 1, 8 * GB, &latency_s, &rate_Bps, &alone_s, &s.err),
+			MQ_OK);
+		near(8 / (alone_s - latency_s), 9, 1e-3);
 		mq_arena_fini(&s.arena);
 	}
 }
