@@ -170,7 +170,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		for (uint32_t k = 0; k < count; k++) {
 			if (left_out(low, &piece[i], buffer, count, k))
 				continue;
-			if (piece[i].host)
+			if (piece[i].host && buffer[k].kind == MQ_KERNEL_OPTIMIZER)
 				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;
 			if (piece[i].parts > 1)
 				take_part(&buffer[k], piece[i].parts, low->software->host);

@@ -555,6 +555,24 @@ static void offload_copies_shards(void **state)
 	assert_int_equal(copies.tasks, 2 * 4);
 	assert_within(copies.bytes, 2 * parameters * 2, 1e-6 * parameters);
 	assert_within(w->low.memory[0].optimizer_B, 0, 0);
+
+	/* The host updates, and nothing else: copies of weights in fp8 are cast where they are multiplied. */
+	uint32_t updates[2] = { 0 }, casts = 0;
+
+	w->train.gemm_dtype = MQ_GEMM_FP8;
+	w->software.fp8_cast_B = 3;
+	for (int kept = 0; kept < 2; kept++) {
+		w->software.save_quantized_operands = kept;
+		s = lowered_plan(w);
+		for (uint32_t i = 0; i < s->n_works; i++)
+			for (uint32_t k = 0; k < s->work[i].n_kernels; k++) {
+				const struct mq_kernel *kernel = &s->work[i].kernel[k];
+
+				updates[kept] += kernel->kind == MQ_KERNEL_HOST_UPDATE;
+				casts += kept && kernel->phase == MQ_UPDATE && kernel->kind == MQ_KERNEL_COPY;
+			}
+	}
+	assert_true(updates[0] > 0 && updates[1] == updates[0] && casts > 0);
 }
 
 /* Every op on the device (index mod 3): tensors cross as send/recv, nothing is lost. */
@@ -578,7 +596,6 @@ static void placement_crosses_devices(void **state)
 	}
 }
 
-/* A seed-driven walk over shapes: whatever is accepted is free of deadlock and does all the work. */
 /* A graph with backward ops of its own over three devices, one stage each: a chain forward, the same
  * chain back, and two skips: a1 is needed by the backward op of stage 2 (its producer's stage comes
  * before), c1 by that of stage 0 (its producer's stage comes after). */
@@ -700,6 +717,7 @@ static void backward_ops_receive_skips(void **state)
 	}
 }
 
+/* A seed-driven walk over shapes: whatever is accepted is free of deadlock and does all the work. */
 static void random_shapes_hold(void **state)
 {
 	struct lowered *w = *state;
