@@ -514,10 +514,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	/* what is slow, or hard to estimate, only where nothing else fits */
 	for (uint32_t way = 0; way < 3 && !s->stopped && (!s->n || s->none_fits); way++) {
-		s->cost.parts = way > 0 && !problem->bound;
-		s->space.host = s->cost.host = way == 2;
-		if ((way == 1 && !(s->cost.parts && s->cost.could_part)) || (way == 2 && !shapes_can_host(&s->space)))
+		bool parts = way > 0 && !problem->bound, host = way == 2;
+
+		if ((way == 1 && !(parts && s->cost.could_part)) || (host && !shapes_can_host(&s->space)))
 			continue;
+		s->cost.parts = parts;
+		s->space.host = s->cost.host = host;
 		s->n = 0;
 		memset(s->of_family, 0, s->families.n * sizeof(*s->of_family));
 		each_candidate(s);

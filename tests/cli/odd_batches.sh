@@ -15,6 +15,9 @@ try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6
 try 0 '' search -m vgg19 -p gpu=RTX-3090,gpus=2 --batch 6 -e hybrid:moves=0 --evals 40 -j 1 -o thirds
 paste -d, <(column thirds/candidates.csv dp) <(column thirds/candidates.csv micro_batches) | grep -q '^,3$' ||
 	echo "no placement in three micro-batches"
+# Where nothing fits, and the software has no optimizer on the host, the user hears of memory.
+try 1 '' search -m gpt:layers=56,hidden=2048,heads=16 --batch 16 -p gpu=T4,gpus=4 --software nanotron -e hybrid --evals 3 -j 1 -o full
+[ "$(column full/candidates.csv verdict | sort -u)" = oom ] || echo "what does not fit is not out of memory"
 # What a simulation costs is known before it is run, and what is too dear is refused with the way out.
 try 1 'refused: its simulation takes more than .* s \(3 tasks of a micro-batch on 1 ranks\), --simulation-time allows 1e-09; raise it' \
 	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 --simulation-time 1e-9 -o dear
