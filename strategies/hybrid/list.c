@@ -174,7 +174,7 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
  * disadvantage. */
 static void mix(struct mq_hybrid_item *item, uint32_t n)
 {
-	static const double each = 0.02;
+	static const double each = 0.02; /* chosen */
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t best = i;
