@@ -190,6 +190,7 @@ static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_resul
 		sum = mq_hash(mq_hash(sum, text, (uint64_t)n), ",", 1);
 	}
 	sum = mq_hash(sum, &r->memory_device, sizeof(r->memory_device));
+	sum = mq_hash(sum, &r->n_simulated, sizeof(r->n_simulated));
 	sum = mq_hash(sum, r->bottleneck, strlen(r->bottleneck) + 1);
 	return mq_hash(sum, r->message, strlen(r->message) + 1);
 }
@@ -216,7 +217,7 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 	struct mq_result *r = mq_arena_alloc(cache->arena, sizeof(*r));
 	const char *verdict = mq_csv_word(csv, row, "verdict");
 	uint64_t hash = strtoull(mq_csv_word(csv, row, "plan_hash"), NULL, 16);
-	double device;
+	double device, simulated;
 	bool good = true;
 
 	r->verdict = (enum mq_verdict)MQ_ENUM_FIND(mq_verdict_name, MQ_N_VERDICTS, verdict);
@@ -230,11 +231,14 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 		good &= mq_csv_f64(csv, row, mq_csv_column(csv, name), 0, &r->link_s[i]);
 	}
 	good &= mq_csv_f64(csv, row, mq_csv_column(csv, "memory_device"), 0, &device);
+	good &= mq_csv_f64(csv, row, mq_csv_column(csv, "n_simulated"), 0, &simulated);
 	if (r->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
-	if (!good || r->verdict == MQ_N_VERDICTS || !(device >= 0 && device <= UINT32_MAX))
+	if (!good || r->verdict == MQ_N_VERDICTS || !(device >= 0 && device <= UINT32_MAX) ||
+	    !(simulated >= 0 && simulated <= UINT32_MAX))
 		return mq_bad(err, "%s:%u: a broken row; remove the file and run again", csv->path, csv->line[row]);
 	r->memory_device = (uint32_t)device;
+	r->n_simulated = (uint32_t)simulated;
 	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s", mq_csv_word(csv, row, "bottleneck"));
 	snprintf(r->message, sizeof(r->message), "%s", mq_csv_word(csv, row, "message"));
 	if (strtoull(mq_csv_word(csv, row, "check"), NULL, 16) != check_sum(cache->context, hash, r))
@@ -254,7 +258,7 @@ static const char *header_of(struct mq_arena *arena)
 		text = mq_arena_printf(arena, "%s,%s", text, mq_result_column[i].name);
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
 		text = mq_arena_printf(arena, "%s,exposed_%s_s", text, mq_link_class_name(i));
-	return mq_arena_printf(arena, "%s,memory_device,bottleneck,message,check\n", text);
+	return mq_arena_printf(arena, "%s,memory_device,n_simulated,bottleneck,message,check\n", text);
 }
 
 /* Starts the file anew where its header is of another version: `context` would reject all of its rows anyway. */
@@ -309,7 +313,7 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 		mq_csv_put_f64(&w, *mq_result_number(copy, &mq_result_column[i]));
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
 		mq_csv_put_f64(&w, copy->link_s[i]);
-	mq_csv_put(&w, "%u,%s,%s,%016lx", copy->memory_device, copy->bottleneck, copy->message,
+	mq_csv_put(&w, "%u,%u,%s,%s,%016lx", copy->memory_device, copy->n_simulated, copy->bottleneck, copy->message,
 		   check_sum(cache->context, hash, copy));
 	return mq_csv_end_row(&w, err);
 }
