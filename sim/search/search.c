@@ -190,8 +190,8 @@ static uint32_t batch_now(const struct loop *loop, const struct player *p)
 	return room < batch ? (uint32_t)fmax(1, room) : batch;
 }
 
-/* What the engine proposes next, and the plan of the whole cluster that it stands for: of a part those are passed over
- * that are of no order which goes on. */
+/* What the engine proposes next, with what the user fixed, and the plan of the whole cluster that it stands for: of a
+ * part those are passed over that are of no order which goes on. */
 static enum mq_status propose(struct loop *loop, struct player *p, struct mq_plan *proposed, struct mq_plan *plan,
 			      struct mq_err *err)
 {
@@ -202,6 +202,7 @@ static enum mq_status propose(struct loop *loop, struct player *p, struct mq_pla
 	for (uint32_t i = 0; i < MOST; i++) {
 		mq_plan_init(proposed, &loop->round, loop->search->q->model->n_ops);
 		MQ_TRY(engine->propose(p->state, &p->problem, &loop->round, proposed, err));
+		mq_limits_apply(loop->search->limits, proposed, p->problem.q->train);
 		if (!p->problem.times) {
 			*plan = *proposed;
 			return MQ_OK;
@@ -238,7 +239,6 @@ static void collect(struct loop *loop, struct player *p)
 			stop_player(p, status == MQ_DONE ? NULL : &err);
 			return;
 		}
-		mq_limits_apply(loop->search->limits, plan, loop->search->q->train);
 		struct entry e = { .player = p,
 				   .proposed = p->problem.times ? &plan[1] : plan,
 				   .candidate = { .engine = p->spec->label,

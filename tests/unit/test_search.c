@@ -272,6 +272,7 @@ static void observe_part(void *state, const struct mq_problem *problem, const st
 	struct draw *s = state;
 
 	assert_int_equal(plan->config[0].n_devices, 2);
+	assert_int_equal(plan->config[0].recompute, MQ_RECOMPUTE_FULL); /* as was fixed */
 	assert_int_equal(result->verdict, s->heard++ % 2 ? MQ_VERDICT_OK : MQ_VERDICT_INVALID);
 }
 
@@ -285,7 +286,10 @@ static void a_part_stands_for_the_whole(void **state)
 	struct mq_search_outcome out;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_search s = question(f, one, 1);
+	struct mq_limits limits = *s.limits;
 
+	limits.fix_recompute = MQ_RECOMPUTE_FULL;
+	s.limits = &limits;
 	parts.parts = true;
 	parts.propose = propose_part;
 	parts.observe = observe_part;
