@@ -372,6 +372,15 @@ static uint32_t equal_machines(const struct mq_cluster *c)
 	return n;
 }
 
+/* Have so many devices a plan of the degrees that the user fixed? Experts are over the ranks of a stage. */
+static bool holds_fixed(const struct mq_limits *l, uint32_t n)
+{
+	double pp = mq_or_1(l->fix_pp), tp = mq_or_1(l->fix_tp);
+	double experts = mq_or_1(l->fix_ep) * (l->fix_etp ? l->fix_etp : tp);
+
+	return fmod(n, pp * tp * mq_or_1(l->fix_cp)) == 0 && fmod(n, pp * experts) == 0;
+}
+
 /* The least part of a large cluster that its plans can be made from by more replicas; none: a part is too near the
  * whole, or the whole itself is asked about. */
 static enum mq_status find_part(const struct mq_session *s, const struct mq_search_options *o, struct mq_arena *arena,
@@ -386,7 +395,7 @@ static enum mq_status find_part(const struct mq_session *s, const struct mq_sear
 	if (!machine || o->proof || s->start || s->asked->change.n || l->fix_dp || l->max_dp || l->max_devices)
 		return MQ_OK;
 	for (times = n / PART; times > 1; times--)
-		if (n / machine % times == 0 && fmod(s->train.batch, times) == 0 &&
+		if (n / machine % times == 0 && fmod(s->train.batch, times) == 0 && holds_fixed(l, n / times) &&
 		    states_B <= STATES * memory_B * n / times)
 			break;
 	if (times < 2)

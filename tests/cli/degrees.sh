@@ -16,6 +16,9 @@ for e in hybrid screen refine random portfolio; do
 done
 all 'cp [24] ulysses' screen ulysses=2
 all ' ep [24] etp 2' screen etp=2 tp=4 ep=2
+# Degrees that a part of a large cluster has too few devices for.
+try 0 'dp 2 tp 8 pp 8 cp 8' search -m gpt:layers=8,hidden=512,heads=64,vocab=512 --seq 1024 --batch 1024 \
+	-p gpu=H100-80GB,nodes=128,gpus=8,fabric=fat-tree --fix pp=8 --fix tp=8 --fix cp=8 -e hybrid --evals 2 -j 1 -o large
 try 2 "has no context parallelism in its plans: --fix ulysses=2" search -m $moe -p dgx1_v100 --batch 8 -e heft --fix ulysses=2 -o no
 try 2 'one of dp tp pp cp ep etp ulysses' search -m $moe -p dgx1_v100 --batch 8 -e screen --fix heads=2 -o no2
 finish
