@@ -22,6 +22,7 @@ struct calibrate {
 	struct mq_replay_call call;
 	const char *out, *samples, *type, *link_class, *platform_out, *cpu_type, *against;
 	struct mq_list from;
+	const struct level *level;
 	uint32_t devices, cpus, draws;
 	bool schedule_only;
 	bool beside; /* CPU devices of a node of GPUs */
@@ -29,6 +30,30 @@ struct calibrate {
 	struct mq_node node;
 	struct mq_cluster *cluster;
 };
+
+/* Named as the runs of `dcgmi diag`. The seed alone decides the shapes, so that what two levels have in common can be
+ * compared. Of the time a fifth is left to starting processes and to the fit. */
+static const struct level {
+	const char *name;
+	double time_s;
+	const char *probes; /* NULL: all */
+	uint32_t launches, reps, draws;
+} levels[] = {
+	{ "quick", 30, "gemm memory comm", 1, 7, 20 },
+	{ "medium", 300, NULL, 3, 7, 100 },
+	{ "long", 1800, NULL, 10, 25, 100 },
+};
+#define MEASURING .8
+
+static enum mq_status read_level(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (!strcmp(levels[i].name, text)) {
+			((struct calibrate *)target)->level = &levels[i];
+			return MQ_OK;
+		}
+	return mq_bad(err, "--%s %s: quick, medium or long", row->name, text);
+}
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct calibrate, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
@@ -55,9 +80,13 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "link-class", link_class, "NAME",
 	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN); "
 	    "of logs of one node and of several: WITHIN,BETWEEN"),
-	ROW(INT, "launches", call.launches, "N", "process launches", .initial = 3, .min = 1, .max = 100),
-	ROW(INT, "reps", call.reps, "N", "repetitions per launch", .initial = 7, .min = 1, .max = 1000),
-	ROW(INT, "draws", draws, "N", "bootstrap samples", .initial = 100, .min = 2, .max = 10000),
+	ROW(READ, "level", level, "LEVEL",
+	    "quick (30 s: gemm, memory, comm; a health check), medium (5 minutes: attention, empty and overlap too) or "
+	    "long (30 minutes): what does not fit into this time is left out and named (default medium)",
+	    .read = read_level),
+	ROW(INT, "launches", call.launches, "N", "process launches (default by level: 1, 3, 10)", .min = 1, .max = 100),
+	ROW(INT, "reps", call.reps, "N", "repetitions per launch (default by level: 7, 7, 25)", .min = 1, .max = 1000),
+	ROW(INT, "draws", draws, "N", "bootstrap samples (default by level: 20, 100, 100)", .min = 2, .max = 10000),
 	ROW(INT, "seed", call.seed, "N", "seed of shapes, order and bootstrap", .initial = 1, .max = 1000000),
 	ROW(TEXT, "platform-output", platform_out, "FILE.xml",
 	    "platform file of this node (with --from: write it, the samples are of this node)"),
@@ -140,7 +169,6 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 				      .dtype = { MQ_FP32, MQ_FP64 },
 				      .speed_flops = 8e10 * (double)mq_or_1(c->call.cores),
 				      .largest_B = 32 << 20,
-				      .fused_attention = true,
 				      .seed = c->call.seed };
 
 	const struct mq_libraries *libraries;
@@ -163,7 +191,8 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	}
 	*n = 0;
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
-		struct mq_schedule *s = mq_probe_build(&r, p, c->arena);
+		bool wanted = !c->level->probes || strstr(c->level->probes, mq_probe_name[p]);
+		struct mq_schedule *s = wanted ? mq_probe_build(&r, p, c->arena) : NULL;
 
 		if (!s)
 			continue;
@@ -182,6 +211,7 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 
 	call.dir = c->samples;
 	call.warmup = 2;
+	call.budget_s = MEASURING * c->level->time_s / (c->cpus ? 3 : 1); /* GPUs, CPUs, between */
 	call.first_launch = 1;
 	call.cpu_types = cpu_types;
 	call.hold = is_gpu(c);
@@ -194,12 +224,27 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 	return MQ_OK;
 }
 
+/* Samples of an earlier run into the same folder are none of this one. */
+static void forget_samples(const struct calibrate *c)
+{
+	uint32_t n;
+	const char **launch = mq_folder_names(c->samples, "launch-", "", c->arena, &n);
+
+	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
+		unlink(mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]));
+		for (uint32_t l = 0; l < n; l++)
+			unlink(mq_arena_printf(c->arena, "%s/%s/%s.timeline.csv", c->samples, launch[l],
+					       mq_probe_name[p]));
+	}
+}
+
 static enum mq_status measure(struct calibrate *c, struct mq_err *err)
 {
 	const char *name[MQ_N_PROBES];
 	uint32_t n;
 
 	MQ_TRY(mq_make_dir(c->samples, err));
+	forget_samples(c);
 	MQ_TRY(write_probes(c, name, &n, err));
 	return run_probes(c, "", name, n, err);
 }
@@ -287,6 +332,31 @@ struct input {
 	const struct mq_trace *trace; /* the first of those given, NULL = none */
 };
 
+/* "key=number" in the record of the environment, or 0. */
+static double recorded(const char *environment, const char *key)
+{
+	const char *at = environment ? strstr(environment, key) : NULL;
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+/* Names the probes that a level had no time for, or not for all repetitions. */
+static void say_short(const struct mq_samples *samples, double asked)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < samples->n; i++) {
+		if (samples->measured[i].n_samples >= asked)
+			continue;
+		if (!any)
+			printf("no time for all %.0f repetitions, there are: ", asked);
+		printf("%s%s %u", any ? ", " : "", samples->name[i], samples->measured[i].n_samples);
+		any = true;
+	}
+	if (any)
+		puts(" (the next --level has more time)");
+}
+
 static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in, struct mq_err *err)
 {
 	struct mq_samples samples;
@@ -314,6 +384,7 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 			in->launch_interval_s = mq_measured_interval(&samples.measured[i], c->arena);
 	}
 	in->environment = samples.environment;
+	say_short(&samples, recorded(in->environment, "repetitions=") * samples.n_launches);
 	return MQ_OK;
 }
 
@@ -459,14 +530,6 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
-
-/* "key=number" in the record of the environment, or 0. */
-static double recorded(const char *environment, const char *key)
-{
-	const char *at = environment ? strstr(environment, key) : NULL;
-
-	return at ? strtod(at + strlen(key), NULL) : 0;
-}
 
 static enum mq_status fit_part(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
 			       struct mq_err *err)
@@ -653,13 +716,16 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct calibrate c = { .arena = &arena };
+	struct calibrate c = { .arena = &arena, .level = &levels[1] };
 	const struct mq_args args = { .table = { { rows, &c } },
 				      .doc = "Measure this node (or fit samples brought from another) and write its "
 					     "calibration and platform file." };
 
 	mq_args_defaults(rows, &c);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	c.call.launches = c.call.launches ? c.call.launches : c.level->launches;
+	c.call.reps = c.call.reps ? c.call.reps : c.level->reps;
+	c.draws = c.draws ? c.draws : c.level->draws;
 	return calibrate(&c, err);
 }
 

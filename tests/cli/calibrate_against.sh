@@ -12,6 +12,26 @@ MOCK_COPY_BPS=20e9 measure 3 slow.json --against base.json; echo "exit code $?"
 awk '/slower %/ { on = 1 } on && $NF == "fail" { print $1, $2, $3, ($5 > 15 && $5 < 30 ? "slower" : "by " $5) }' log
 tail -n 1 log
 try 2 'no folder none.samples beside it' calibrate --executor cuda -o x.json --against none.json
-cp -r base.samples other.samples; rm other.samples/gemm.jsonl
+# Levels: which probes, how many launches, the time of each.
+for level in quick medium long; do
+	"$M" calibrate --executor cuda --devices 2 --type T --level $level --schedule-only -o $level.json >log 2>&1 || cat log
+	awk -v level=$level '/maquette-replay/ { n++; for (i = 1; i < NF; i++) { if ($i == "--budget") s += $(i + 1); if ($i == "--reps") r = $(i + 1) }
+		sub(/.* -o [^ ]* /, ""); gsub(/[^ ]*\//, ""); p = $0 }
+		END { print level ": " n " launches of " r " repetitions, " s " s: " p }' log
+done
+# A level of another is compared in what both have measured; samples that another level left behind are none.
+measure 2 again.json --level quick --against base.json || tail -n 3 log
+grep -c ' pass$' log; grep 'not compared' log; ls again.samples
+# No more runs begin than the time has room for: 24 s for steps of 1.9 s, of which two repetitions warm up.
+steps() { # STEP_S: what was run within the level's time
+	MOCK_STEP_S=$1 measure 3 short.json --level quick --against base.json; echo "exit code $?"
+	cat short.samples/launch-1/*.csv | awk -F, -v s=$1 '$1 == 0 { n++ } END { print n + 0, "samples,", ((n + 6) * s <= 24 && (n + 7) * s > 24) ? "as many as fit" : "not what fits" }'
+}
+steps 1.9; grep 'no time' log
+MOCK_STEP_S=4.5 measure 3 short.json --level quick --against base.json; echo "exit code $?"; grep 'no time' log
+MOCK_STEP_S=7 measure 3 short.json --level quick --against base.json; echo "exit code $?"; tail -n 1 log
+cp -r base.samples other.samples; sed -i 's/"bytes": *[0-9]*/"bytes":4/' other.samples/memory.jsonl
+"$M" calibrate --executor cuda --from again.samples -o y.json --draws 2 --against other.json >log 2>&1; echo "exit code $?"; tail -n 1 log
+rm other.samples/{gemm,memory,comm}.jsonl
 "$M" calibrate --executor cuda --from again.samples -o y.json --draws 2 --against other.json >log 2>&1; echo "exit code $?"; tail -n 1 log
 exit $bad

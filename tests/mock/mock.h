@@ -11,7 +11,7 @@
  * Preloaded (LD_PRELOAD), mock_cudart.so gives ranks of maquette-replay a host clock of the same
  * kind: it stands still except while a rank waits for a time to come. So a rank is never late, and
  * neither load nor a hypervisor enters what it reports. Deadlines of a rank never pass then; that of
- * its launcher does.
+ * its launcher does. With MOCK_STEP_S each step takes that clock so many seconds on.
  *
  * Where CPUs take part (cudaHostRegister was called), and with MOCK_REAL_TIME=1, the clock is the machine's:
  * operations take as long as planted, not before they are enqueued. There is nothing to preload then.

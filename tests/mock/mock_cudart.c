@@ -589,9 +589,12 @@ MOCK_API cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	const char *real = getenv("MOCK_REAL_TIME");
+	const char *real = getenv("MOCK_REAL_TIME"), *step = getenv("MOCK_STEP_S");
+	static cudaEvent_t base; /* what a step records first */
 
 	real_time |= real && *real == '1';
+	base = base ? base : event;
+	host_s += step && event == base ? atof(step) : 0;
 	for (size_t i = 0; !real_time && all_empty() && i < n_streams; i++)
 		streams[i].free_s = 0;
 	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_RECORD, .event = event });

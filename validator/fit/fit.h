@@ -102,7 +102,6 @@ struct mq_probe_request {
 	double speed_flops;               /* rough: bounds the size of a probe */
 	double largest_B;                 /* largest message and memory-bound kernel */
 	uint32_t repeats;                 /* of a kernel in its task; 0 = 1 */
-	bool fused_attention;
 	uint64_t seed;
 };
 enum { MQ_N_PROBES = 6 };

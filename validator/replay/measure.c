@@ -127,6 +127,9 @@ struct measure {
 	struct mq_arena arena;
 	struct timespec beat;
 	double aligned_s; /* when the ranks' clocks were aligned last */
+	/* Rank 0: when all began, the longest run of a schedule so far, repetitions that only warm up. */
+	double begin_s, longest_s;
+	uint32_t warmup;
 	struct opening opening;
 };
 
@@ -280,21 +283,37 @@ static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 	return replay_rendezvous_align(&m->rendezvous, err);
 }
 
-static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err *err)
+/* Share of the budget that will be spent in so many seconds; 0: there is none. */
+static double spent_in(const struct measure *m, double seconds)
+{
+	double budget_s = m->job->set->budget_s;
+
+	return budget_s > 0 ? (mq_seconds(CLOCK_MONOTONIC) - m->begin_s + seconds) / budget_s : 0;
+}
+
+static enum mq_status repetition(struct measure *m, uint32_t rep, bool *spent, struct mq_err *err)
 {
 	const struct replay_job *job = m->job;
-	uint32_t warmup = job->set->warmup;
+	const struct mq_ranks *r = &m->ranks;
 
+	m->warmup += rep < job->set->warmup && 3 * spent_in(m, 0) < 1; /* a third is enough to warm up */
 	MQ_TRY(align_clocks(m, err));
 	if (!job->set->in_order)
 		MQ_SHUFFLE(&m->rng, m->order, job->session.n_schedules)
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
+		double from_s = mq_seconds(CLOCK_MONOTONIC);
 		uint32_t s = m->order[i];
 
+		*spent = spent_in(m, m->longest_s) > 1; /* rank 0 knows */
+		if (job->set->budget_s > 0)
+			MQ_TRY(r->broadcast(r->state, spent, sizeof(*spent), err));
+		if (*spent)
+			break;
 		MQ_TRY(run_on(m, s, true, err));
 		MQ_TRY(run_on(m, s, false, err));
-		if (rep >= warmup && !job->session.options->rank)
-			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,
+		m->longest_s = fmax(m->longest_s, mq_seconds(CLOCK_MONOTONIC) - from_s);
+		if (rep >= m->warmup && !job->session.options->rank)
+			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - m->warmup,
 				      &m->sample);
 	}
 	return MQ_OK;
@@ -440,6 +459,7 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
+	bool spent = false;
 
 	if (!set->options.rank)
 		MQ_TRY(open_records(m, err));
@@ -447,8 +467,8 @@ static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 	if (!set->options.rank && !set->options.share_gpu && set->n_paths > 1 && m->job->executor->topology)
 		MQ_TRY(m->job->executor->topology(m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out),
 						  err));
-	for (uint32_t rep = 0; rep < set->warmup + set->reps; rep++)
-		MQ_TRY(repetition(m, rep, err));
+	for (uint32_t rep = 0; rep < set->warmup + set->reps && !spent; rep++)
+		MQ_TRY(repetition(m, rep, &spent, err));
 	MQ_TRY(write_environment(m, err));
 	return write_memory(m, err);
 }
@@ -530,7 +550,9 @@ static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 {
 	const struct replay_settings *set = job->set;
-	struct measure m = { .job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S };
+	struct measure m = {
+		.job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S, .begin_s = mq_seconds(CLOCK_MONOTONIC)
+	};
 
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);

@@ -14,7 +14,7 @@ struct replay_settings {
 	uint32_t n_paths;
 	const char **path; /* schedule files */
 	uint32_t warmup, reps;
-	double settle_s;
+	double settle_s, budget_s; /* budget_s: 0 = none */
 	bool dry_run, in_order, list;
 	uint32_t local_ranks; /* --local */
 	struct mq_replay_options options;

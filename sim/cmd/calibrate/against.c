@@ -86,6 +86,23 @@ static bool print_probe(struct probe *p)
 	return fails;
 }
 
+/* NULL: not measured there. */
+static const struct mq_measured *probed(const struct mq_samples *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!strcmp(s->name[i], name) && s->measured[i].n_samples)
+			return &s->measured[i];
+	return NULL;
+}
+
+/* What one level measures and another does not. */
+static void say_alone(const struct mq_samples *one, const struct mq_samples *other, const char *in, const char *lacks)
+{
+	for (uint32_t i = 0; i < one->n; i++)
+		if (probed(one, one->name[i]) && !probed(other, one->name[i]))
+			printf("%-10s not compared: in %s, not in %s\n", one->name[i], in, lacks);
+}
+
 enum mq_status mq_probes_against(const char *samples, const char *baseline, struct mq_arena *arena, struct mq_err *err)
 {
 	struct against a = { .arena = arena };
@@ -95,19 +112,19 @@ enum mq_status mq_probes_against(const char *samples, const char *baseline, stru
 	MQ_TRY(mq_samples_load(samples, arena, &now, err));
 	MQ_TRY(mq_samples_load(baseline, arena, &then, err));
 	for (uint32_t i = 0; i < now.n; i++) {
-		uint32_t k = 0;
+		const struct mq_measured *m = probed(&then, now.name[i]);
 
-		while (k < then.n && strcmp(now.name[i], then.name[k]) != 0)
-			k++;
-		if (k == then.n)
-			return mq_bad(err, "--against: %s has no probe %s", baseline, now.name[i]);
-		if (now.measured[i].n_samples && then.measured[k].n_samples)
-			MQ_TRY(join(&a, now.name[i], &now.measured[i], &then.measured[k], err));
+		if (m && now.measured[i].n_samples)
+			MQ_TRY(join(&a, now.name[i], &now.measured[i], m, err));
 	}
+	if (!a.n)
+		return mq_bad(err, "--against: %s and %s have no probe in common", samples, baseline);
 	printf("%-10s %-16s %6s %6s %8s %8s  against %s\n", "probe", "calls", "device", "number", "slower %", "worst %",
 	       baseline);
 	for (uint32_t i = 0; i < a.n; i++)
 		failed += a.probe[i].n && print_probe(&a.probe[i]);
+	say_alone(&now, &then, samples, baseline);
+	say_alone(&then, &now, baseline, samples);
 	if (failed)
 		return mq_fail(err, MQ_ETHRESHOLD, "%u of %u probes are slower than the baseline by more than %g %%",
 			       failed, a.n, 100 * LIMIT);

@@ -1,6 +1,7 @@
 /* dir.c - see dir.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/dir.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static void add_option(struct mq_argv *w, const char *option, double value)
 	mq_argv_add(w, "%.9g", value);
 }
 
-static char **replay_words(const struct mq_replay_call *c, uint32_t launch, struct mq_arena *arena)
+/* `budget_s`: of this launch. */
+static char **replay_words(const struct mq_replay_call *c, uint32_t launch, double budget_s, struct mq_arena *arena)
 {
 	struct mq_argv w = { .arena = arena };
 
@@ -34,6 +36,8 @@ static char **replay_words(const struct mq_replay_call *c, uint32_t launch, stru
 		add_option(&w, "--cores", c->cores);
 	if (c->settle_s > 0)
 		add_option(&w, "--settle", c->settle_s);
+	if (budget_s > 0)
+		add_option(&w, "--budget", budget_s);
 	if (c->oversubscribe)
 		mq_argv_add(&w, "--oversubscribe");
 	if (c->share_gpu)
@@ -61,7 +65,7 @@ void mq_replay_print(const struct mq_replay_call *call)
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
-		char **word = replay_words(call, call->first_launch + l, &arena);
+		char **word = replay_words(call, call->first_launch + l, call->budget_s / call->launches, &arena);
 
 		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir, call->first_launch + l);
 		while (*++word)
@@ -90,13 +94,16 @@ static enum mq_status run_replay(char **argv, struct mq_arena *arena, char **sai
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	double end_s = mq_now_s() + call->budget_s;
 	char *said;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
-		uint32_t launch = call->first_launch + l;
+		uint32_t launch = call->first_launch + l, left = call->launches - l;
+		/* a launch that comes too late begins nothing, and says so by having no samples */
+		double own_s = call->budget_s > 0 ? fmax(1e-3, (end_s - mq_now_s()) / left) : 0;
 
 		MQ_TRY(mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err));
-		MQ_TRY(run_replay(replay_words(call, launch, &arena), &arena, &said, err));
+		MQ_TRY(run_replay(replay_words(call, launch, own_s, &arena), &arena, &said, err));
 	}
 	return MQ_OK;
 }
@@ -138,13 +145,12 @@ static enum mq_status load_one(const char *dir, const char *name, const char *co
 
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err)
 {
-	uint32_t n_launches;
-	const char **launch = mq_folder_names(dir, "launch-", "", arena, &n_launches);
-
 	memset(samples, 0, sizeof(*samples));
+	const char **launch = mq_folder_names(dir, "launch-", "", arena, &samples->n_launches);
+
 	samples->name = mq_folder_names(dir, "", ".jsonl", arena, &samples->n);
 	samples->environment = "";
-	if (!samples->n || !n_launches)
+	if (!samples->n || !samples->n_launches)
 		return mq_bad(err,
 			      "%s: not a folder of samples: NAME.jsonl schedules and "
 			      "launch-K/NAME.timeline.csv are needed",
@@ -155,9 +161,9 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 
 		name[strlen(name) - 6] = '\0';
 		samples->name[i] = name;
-		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], arena, err));
+		MQ_TRY(load_one(dir, name, launch, samples->n_launches, &samples->measured[i], arena, err));
 	}
-	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++) {
+	for (uint32_t l = 0; l < samples->n_launches && !samples->environment[0]; l++) {
 		struct mq_err none = MQ_ERR_INIT;
 		char *text;
 		size_t size;

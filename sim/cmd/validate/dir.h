@@ -13,8 +13,8 @@ struct mq_replay_call {
 	const char *dir; /* samples folder */
 	uint32_t launches, warmup, reps, cores, first_launch;
 	uint64_t seed;
-	double deadline_s, settle_s;
-	const char *cpu_types; /* "" = none */
+	double deadline_s, settle_s, budget_s; /* budget_s: of all launches, 0 = none */
+	const char *cpu_types;                 /* "" = none */
 	bool oversubscribe, share_gpu;
 	bool hold;      /* calls are timed without launching them, see maquette-replay --hold */
 	uint32_t local; /* ranks to start without MPI; 0 = as the executor does */
@@ -32,7 +32,7 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 
 /* All schedules of a folder, in name order, each with the samples of all launches. */
 struct mq_samples {
-	uint32_t n;
+	uint32_t n, n_launches;
 	const char **name;
 	struct mq_measured *measured;
 	const char *environment; /* text of the first environment.txt, or "" */
