@@ -32,15 +32,19 @@
 #define PROBE_CLOCK  .8
 enum { HALVINGS = 40 };
 
+/* Flop/s in 16 bits: Volta and Turing have no bf16. */
+static double peak_16(const struct mq_device_calib *d)
+{
+	return fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]);
+}
+
 static double flop_J(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
-	double peak = fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]);
-
 	if (dtype == MQ_FP8)
 		return d->flop_J * d->flop_fp8;
 	if (dtype == MQ_FP4)
 		return d->flop_J * d->flop_fp4;
-	return d->peak_flops[dtype] > 0 ? d->flop_J * peak / d->peak_flops[dtype] : 0;
+	return d->peak_flops[dtype] > 0 ? d->flop_J * peak_16(d) / d->peak_flops[dtype] : 0;
 }
 
 double mq_power_sweep_W(const struct mq_device_calib *device)
@@ -74,7 +78,7 @@ static void add_kernel(const struct mq_device_calib *d, const struct mq_kernel *
 		break;
 	}
 	double flops = (1 - BUSY) * k->flop + BUSY * d->peak_flops[k->dtype] * d->gemm_eff * clocked_s;
-	double most = BURST * flop_J(d, MQ_BF16) * d->peak_flops[MQ_BF16] * d->gemm_eff * seconds - memory;
+	double most = BURST * d->flop_J * peak_16(d) * d->gemm_eff * seconds - memory;
 	sum->clocked_s += clocked_s;
 	sum->other_s += seconds - clocked_s;
 	sum->other_J += memory;

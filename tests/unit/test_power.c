@@ -74,6 +74,9 @@ static void clocks_of_gemms(void **state)
 	d.flop_J = 0;
 	assert_true(clock_of(&d, gemm(MQ_FP16), 1) == 1); /* nobody knows what it draws */
 	d = board();
+	d.peak_flops[MQ_BF16] = 0; /* Volta and Turing have none */
+	near(clock_of(&d, gemm(MQ_FP16), NAN), pow(.5, 1 / 2.2));
+	d = board();
 	d.power_W = NAN;
 	assert_true(clock_of(&d, gemm(MQ_FP16), NAN) == 1);
 }
