@@ -525,14 +525,18 @@ static struct mq_share loaded(const struct mq_op *op, const struct mq_share *sha
 	return own;
 }
 
-/* Copies of weights in few bits stay from micro-batch to micro-batch (is_first_microbatch of Transformer Engine): they
- * are made once a step, which is counted with the update. */
+/* Copies of weights in few bits stay from micro-batch to micro-batch (is_first_microbatch, which Megatron core's schedules
+ * set for frozen weights too): they are made once a step of all ranks' parameters, which is counted with the update.
+ * Frozen ones in few bits are such copies, or made again for each product. Weights that are held in fp8 alone
+ * (fp8_params) are cast as the optimizer writes them, each rank its own, and gathered so: they are transposed (read 1,
+ * write 1), which Blackwell's products need not; that is not told apart. */
 static bool casts_once(const struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)
 {
 	const struct mq_software *s = w->software;
 
 	return !train->infer && s->save_quantized_operands && !s->quantize_weights_again &&
-	       !s->disable_parameter_transpose_cache && !share->gathered && mq_op_trained(w->op);
+	       !s->disable_parameter_transpose_cache && !share->gathered && w->op->param > 0 &&
+	       w->op->frozen <= MQ_FROZEN_AS_DTYPE;
 }
 
 uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase, const struct mq_share *asked,
@@ -591,6 +595,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	if (phase == MQ_UPDATE) {
 		update_kernel(&w, train, share);
 		gather_kernels(&w, share);
+		if (software->fp8_params && train->gemm_dtype == MQ_GEMM_FP8 && op->frozen == MQ_TRAINED)
+			w.cast_B = fmin(w.cast_B, 2);
 		if (cast_once)
 			mq_work_cast(&w, mq_op_param_shard(op, share->split) * fmax(share->shards, 1), 1);
 		return w.n;

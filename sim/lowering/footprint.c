@@ -266,7 +266,8 @@ static double narrowed_B(const struct here *at)
 	return spread_B(at, fmax(elems, 0) / 2);
 }
 
-/* What a GEMM keeps beyond its producers' shards of its input, where it keeps what it gathered of them. */
+/* What a GEMM keeps beyond its producers' shards of its input, where it keeps what it gathered of them: as it
+ * multiplies it. */
 static double gathered_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;
@@ -281,7 +282,9 @@ static double gathered_B(const struct here *at)
 		if (parts > own)
 			elems += e->elems * (1 / own - 1 / parts);
 	}
-	return elems * at->share.samples * mq_dtype_size(low->train->dtype);
+	bool few = mq_train_casts(low->train) && low->software->save_quantized_operands && at->op->layer != MQ_NONE;
+	few &= !at->op->adapter;
+	return elems * at->share.samples * (few ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype));
 }
 
 /* How the logits that the loss sees are divided. */

@@ -356,7 +356,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	}
 }
 
-/* The optimizer step of every op of the stage: one compute task per device. */
+/* The optimizer step of every op of the stage, and copies in few bits of frozen weights: one compute task per device. */
 static void update(struct mq_low *low, uint32_t stage)
 {
 	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
@@ -364,7 +364,8 @@ static void update(struct mq_low *low, uint32_t stage)
 		const struct mq_config *c = &low->plan->config[config];
 		double shard = mq_shard_of(low, op);
 
-		if (!mq_op_trained(&low->model->op[op]))
+		if (!(low->model->op[op].param > 0 &&
+		      (mq_op_trained(&low->model->op[op]) || low->software->save_quantized_operands)))
 			continue;
 		if (c->sync == MQ_SYNC_PS) /* servers take buckets in turn */
 			shard = mq_mesh_group_size(c, mq_grad_mask);

@@ -156,7 +156,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 			.accumulates = low->plan->micro_batches > 1 && !mq_reduces_always(low, c),
 			.gathered = c->sync == MQ_SYNC_ZERO3 && mq_reduces_always(low, c),
 			.reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
-			.shards = mq_gathers_new(c->sync) ? mq_shard_of(low, piece[i].op) : 0,
+			.shards = mq_gathers_new(c->sync) || mq_once(low) ? mq_shard_of(low, piece[i].op) : 0,
 		};
 
 		for (int d = 0; d < MQ_N_DIMS; d++)

@@ -232,7 +232,8 @@ static void attention_keeps_no_input_that_is_made_again(void **state)
 	w->software.recompute_ops = "";
 }
 
-/* Sequence parallelism of 2: of what two products a layer and the head gather, the other rank's half stays. */
+/* Sequence parallelism of 2: of what two products a layer and the head gather, the other rank's half stays, in the type
+ * in which each multiplies it. */
 static void gathered_inputs_may_stay(void **state)
 {
 	struct lowered *w = *state;
@@ -240,11 +241,18 @@ static void gathered_inputs_may_stay(void **state)
 		.tp = 2, .micro_batches = 8, .vocab_parallel = true, .sequence_parallel = true
 	};
 
-	lower_shape(w, &shape);
-	double again = w->low.memory[0].activation_B;
-	w->software.regather_in_backward = false;
-	lower_shape(w, &shape);
-	assert_bytes(w->low.memory[0].activation_B, again + LAYERS * 2 * SH + SH);
+	for (int few = 0; few < 2; few++) {
+		w->train.gemm_dtype = few ? MQ_GEMM_FP8 : MQ_GEMM_AS_DTYPE;
+		w->software.save_quantized_operands = few;
+		w->software.regather_in_backward = true;
+		lower_shape(w, &shape);
+		double again = w->low.memory[0].activation_B;
+		w->software.regather_in_backward = false;
+		lower_shape(w, &shape);
+		assert_bytes(w->low.memory[0].activation_B, again + LAYERS * (few ? 1 : 2) * SH + SH);
+	}
+	w->train.gemm_dtype = MQ_GEMM_AS_DTYPE;
+	w->software.save_quantized_operands = false;
 	w->software.regather_in_backward = true;
 }
 

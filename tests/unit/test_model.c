@@ -309,8 +309,8 @@ static void test_gemm_in_fp8(void **state)
 	assert_int_equal(k[0].dtype, MQ_BF16);
 }
 
-/* Copies of weights that are kept are made once a step, of all ranks' parts: not where they are cast for each product,
- * come anew with each micro-batch (ZeRO-3) or are not kept, nor those of weights that are never updated. */
+/* Copies of weights that are kept are made once a step, of all ranks' parts, of frozen ones too: not where they are cast
+ * for each product, come anew with each micro-batch (ZeRO-3) or are not kept. */
 static void test_kept_weights_are_cast_once(void **state)
 {
 	struct fixture *f = *state;
@@ -340,8 +340,8 @@ static void test_kept_weights_are_cast_once(void **state)
 	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &whole, k), 1);
 	software.quantize_weights_again = false;
 	f->model->op[0].frozen = MQ_FROZEN_AS_DTYPE;
-	kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k);
-	assert_true(k[1].bytes == 3 * (24 + 40));
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_UPDATE, &shard, k), 1);
+	assert_true(k[0].kind == MQ_KERNEL_COPY && k[0].bytes == 4 * 3 * 40);
 }
 
 static void test_gemm_by_columns_and_rows(void **state)

@@ -50,6 +50,34 @@ static void gathers_and_reductions_are_counted(void **state)
 	lowered_close(&w);
 }
 
+/* Kept copies in fp8 are of all parameters of a rank wherever these lie whole: layers' four products and biases, 3 bytes
+ * each, or 2 where the optimizer writes them in fp8 and they are only transposed. */
+static void whole_parameters_are_cast(void **state)
+{
+	static const enum mq_sync syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO3 };
+	struct lowered w;
+
+	lowered_open(&w, GPT, 4, 16);
+	w.train.gemm_dtype = MQ_GEMM_FP8;
+	w.software.fp8_cast_B = 3;
+	w.software.save_quantized_operands = true;
+	for (int i = 0; i < 6; i++) {
+		w.software.fp8_params = i >= 3;
+		const struct mq_schedule *s = ask(&w, syncs[i % 3], true, 2);
+		double cast_B = 0;
+
+		for (uint32_t t = 0; t < s->n_tasks; t++) {
+			const struct mq_work *work = &s->work[s->task[t].work];
+			for (uint32_t k = 0; s->task[t].kind == MQ_TASK_COMPUTE && k < work->n_kernels; k++)
+				cast_B += work->kernel[k].phase == MQ_UPDATE && work->kernel[k].kind == MQ_KERNEL_COPY ?
+						  work->kernel[k].bytes :
+						  0;
+		}
+		assert_near(cast_B, 2 * 4 * (i < 3 ? 3 : 2) * (12 * 64 * 64 + 9 * 64));
+	}
+	lowered_close(&w);
+}
+
 /* Parameters and gradients lie whole; the optimizer's state stays in shards. */
 static void memory_is_that_of_whole_gradients(void **state)
 {
@@ -216,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gathers_and_reductions_are_counted),
+		cmocka_unit_test(whole_parameters_are_cast),
 		cmocka_unit_test(memory_is_that_of_whole_gradients),
 		cmocka_unit_test(whole_gradients_are_added_up),
 		cmocka_unit_test(new_parameters_come_beside_the_next_pass),

@@ -263,7 +263,7 @@ struct mq_share {
 	bool accumulates;        /* whole gradients of several micro-batches are added up */
 	bool gathered;           /* ZeRO-3: parameters come and gradients go in every micro-batch */
 	bool reduced;            /* gradients are reduced among devices */
-	uint32_t shards;         /* UPDATE: ranks that gather new parameters from each other; 0 or 1 = none */
+	uint32_t shards;         /* UPDATE: ranks that share new parameters, whole in the step; 0 or 1 = none */
 };
 
 /* A degree of a share's split; 0 = not filled in. */
