@@ -408,37 +408,58 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	return count_crashes(w, err);
 }
 
-/* The first point is searched for real with few plans; the rest is arithmetic. */
+/* Seconds that a search of this point with so many evaluations takes. */
+static enum mq_status time_search(struct whatif *w, struct mq_point point, double evals, double *seconds,
+				  struct mq_err *err)
+{
+	double begin = mq_now_s();
+	const char *row;
+
+	point.search.evals = (uint64_t)evals;
+	MQ_TRY(mq_study_run(&w->study, &point, NULL, &w->arena, &row, err));
+	*seconds = mq_now_s() - begin;
+	return MQ_OK;
+}
+
+enum { MOST_OPENED = 1000 };
+
+/* Every point is opened; the first that is not refused is searched for real with few plans; the rest is arithmetic. */
 static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 {
-	struct mq_point point;
-	const char *row;
-	double begin, few, all;
+	struct mq_csv_writer csv = { .file = stdout, .path = "-" };
+	struct mq_point point, first = { 0 };
+	uint32_t n_refused = 0, n = w->study.n_points;
+	double few, more;
+	char text[32];
 
 	MQ_TRY(list_points(w, err));
-	printf("%s\n", mq_study_header(&w->study, &w->arena));
-	for (uint32_t i = 0; i < w->study.n_points; i++) {
+	mq_study_put_head(&csv, &w->study, NULL);
+	mq_csv_row(&csv, "%s", "refused");
+	for (uint32_t i = 0; i < n; i++) {
 		MQ_TRY(mq_study_point(&w->study, i, w->platforms, &w->arena, &point, err));
-		printf("%u", i);
-		for (uint32_t a = 0; a < w->study.n_axes; a++)
-			if (w->study.axis[a].n > 1)
-				printf(",%s", point.value[a]);
-		printf("\n");
+		const char *why = i < MOST_OPENED ? mq_study_refused(&w->study, &point, &w->arena) : NULL;
+
+		mq_study_put_head(&csv, &w->study, &point);
+		mq_csv_put_text(&csv, why ? why : "");
+		mq_csv_end(&csv);
+		n_refused += why != NULL;
+		if (!why && !first.value)
+			first = point;
 	}
-	MQ_TRY(mq_study_point(&w->study, 0, w->platforms, &w->arena, &point, err));
-	double evals = (double)point.search.evals;
-	point.search.evals = 4;
-	begin = mq_now_s();
-	MQ_TRY(mq_study_run(&w->study, &point, NULL, &w->arena, &row, err));
-	few = mq_now_s() - begin;
-	point.search.evals = 12;
-	begin = mq_now_s();
-	MQ_TRY(mq_study_run(&w->study, &point, NULL, &w->arena, &row, err));
-	double each = fmax(mq_now_s() - begin - few, 0) / 8;
-	all = (few + each * fmax(evals - 4, 0)) * w->study.n_points / w->o->jobs;
-	char text[32];
-	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n", w->study.n_points,
-		mq_text_s(all, text), w->o->jobs);
+	fflush(stdout);
+	if (n_refused)
+		fprintf(stderr, "%u of %u points are refused: the last column says why\n", n_refused, n);
+	if (n > MOST_OPENED)
+		fprintf(stderr, "whether the points after the first %u are refused was not looked at\n", MOST_OPENED);
+	if (!first.value)
+		return MQ_OK;
+	double evals = (double)first.search.evals, some = fmin(evals, 4), many = fmin(evals, 12);
+	MQ_TRY(time_search(w, first, some, &few, err));
+	MQ_TRY(time_search(w, first, many, &more, err));
+	double all = few + fmax(more - few, 0) / fmax(many - some, 1) * (evals - some);
+	all = fmin(all, first.search.seconds);
+	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n", n - n_refused,
+		mq_text_s(all * (n - n_refused) / w->o->jobs, text), w->o->jobs);
 	return MQ_OK;
 }
 

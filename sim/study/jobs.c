@@ -42,7 +42,8 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 {
 	*verdict = NULL;
 	for (uint32_t j = 0; j < g->study->n_jobs && !*verdict; j++) {
-		enum mq_status status = mq_study_search(&g->point->job[j], &g->session[j], &g->outcome[j], g->err);
+		enum mq_status status =
+			mq_study_search(g->study, &g->point->job[j], &g->session[j], &g->outcome[j], g->err);
 
 		g->open[j] = g->session[j].pool != NULL;
 		g->crashed |= status == MQ_OK && g->outcome[j].crashed;

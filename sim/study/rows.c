@@ -34,6 +34,17 @@ static bool has_part(const struct mq_study *study, enum mq_table_id part)
 	}
 }
 
+void mq_study_put_head(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point)
+{
+	if (point)
+		mq_csv_put(w, "%u", point->index);
+	else
+		mq_csv_put_text(w, "point");
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		if (study->axis[i].n > 1)
+			mq_csv_put_text(w, point ? point->value[i] : mq_axis_column(&study->axis[i]));
+}
+
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena)
 {
 	const char *text = "point";
@@ -45,14 +56,6 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 		if (has_part(study, t))
 			text = mq_arena_printf(arena, "%s,%s", text, mq_table[t].header);
 	return text;
-}
-
-static void put_head(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point)
-{
-	mq_csv_put(w, "%u", point->index);
-	for (uint32_t i = 0; i < study->n_axes; i++)
-		if (study->axis[i].n > 1)
-			mq_csv_put_text(w, point->value[i]);
 }
 
 /* A point without a plan: the verdict says why, the column `plan` in words. */
@@ -153,13 +156,10 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 {
 	struct mq_search_outcome outcome;
 	const char *why, *verdict;
-	enum mq_status status = mq_study_search(point, session, &outcome, err);
+	enum mq_status status = mq_study_search(study, point, session, &outcome, err);
 
 	if (status == MQ_ETIME)
 		return status;
-	if (status == MQ_OK && study->epoch_tokens && !(session->model->tokens_per_sample > 0))
-		status = mq_bad(err, "epoch: samples of model '%s' have no tokens; give epoch = SAMPLES",
-				session->model->name);
 	if (status != MQ_OK) {
 		put_nothing(w, study, "refused", err->text);
 		return MQ_OK;
@@ -194,14 +194,14 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = "row" };
 
 	mq_assert(w.file);
-	put_head(&w, study, point);
+	mq_study_put_head(&w, study, point);
 	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
 						put_point(&w, study, point, &session, plan_path, &crashed, err);
 	mq_session_close(&session);
 	if (status == MQ_ETIME) {
 		rewind(w.file);
 		w.column = 0;
-		put_head(&w, study, point);
+		mq_study_put_head(&w, study, point);
 		put_crash(&w, study, err->text);
 		crashed = true;
 		status = MQ_OK;

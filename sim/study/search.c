@@ -4,19 +4,29 @@
 
 #include "study/study.h"
 
+/* `plan`: the one given, or NULL. */
+static enum mq_status open_point(const struct mq_study *study, const struct mq_point *point, struct mq_session *s,
+				 struct mq_plan **plan, struct mq_err *err)
+{
+	MQ_TRY(mq_session_open(s, &point->asked, err));
+	if (study->epoch_tokens && !(s->model->tokens_per_sample > 0))
+		return mq_bad(err, "epoch: samples of model '%s' have no tokens; give epoch = SAMPLES", s->model->name);
+	*plan = point->plan ? mq_arena_alloc(&s->arena, sizeof(**plan)) : NULL;
+	if (!*plan)
+		return MQ_OK;
+	MQ_TRY(mq_plan_load(point->plan, s->model, s->cluster, &s->arena, *plan, err));
+	return mq_plan_check(*plan, s->model, s->cluster, &s->train, err);
+}
+
 /* A given plan instead of a search: an outcome of one candidate. */
-static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s, struct mq_search_outcome *outcome,
+static enum mq_status judge_given(struct mq_plan *given, struct mq_session *s, struct mq_search_outcome *outcome,
 				  struct mq_err *err)
 {
 	struct mq_candidate *c = mq_arena_alloc(&s->arena, sizeof(*c));
+	const struct mq_plan *plan = given;
 
 	memset(outcome, 0, sizeof(*outcome));
-	c->plan = mq_arena_alloc(&s->arena, sizeof(*c->plan));
-	c->engine = "plan";
-	MQ_TRY(mq_plan_load(point->plan, s->model, s->cluster, &s->arena, c->plan, err));
-	MQ_TRY(mq_plan_check(c->plan, s->model, s->cluster, &s->train, err));
-	c->hash = mq_plan_hash(c->plan);
-	const struct mq_plan *plan = c->plan;
+	*c = (struct mq_candidate){ .plan = given, .engine = "plan", .hash = mq_plan_hash(given) };
 	MQ_TRY(mq_session_judge(s, &plan, 1, &c->result, err));
 	outcome->proposals = 1;
 	if (c->result.verdict == MQ_VERDICT_OK) {
@@ -30,13 +40,39 @@ static enum mq_status judge_given(const struct mq_point *point, struct mq_sessio
 	return MQ_OK;
 }
 
-enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
+enum mq_status mq_study_search(const struct mq_study *study, const struct mq_point *point, struct mq_session *session,
 			       struct mq_search_outcome *outcome, struct mq_err *err)
 {
-	MQ_TRY(mq_session_open(session, &point->asked, err));
-	if (point->plan)
-		return judge_given(point, session, outcome, err);
-	return mq_search_session(session, &point->search, NULL, outcome, err);
+	struct mq_plan *plan;
+
+	MQ_TRY(open_point(study, point, session, &plan, err));
+	return plan ? judge_given(plan, session, outcome, err) :
+		      mq_search_session(session, &point->search, NULL, outcome, err);
+}
+
+/* Of jobs, the first that is refused. */
+const char *mq_study_refused(const struct mq_study *study, const struct mq_point *point, struct mq_arena *arena)
+{
+	const char *why = NULL;
+
+	for (uint32_t j = 0; j < (study->n_jobs ? study->n_jobs : 1) && !why; j++) {
+		const struct mq_point *p = study->n_jobs ? &point->job[j] : point;
+		struct mq_search_options none = p->search;
+		struct mq_session session = { 0 };
+		struct mq_search_outcome outcome;
+		struct mq_err err = MQ_ERR_INIT;
+		struct mq_plan *plan;
+
+		none.evals = 0;
+		enum mq_status status = open_point(study, p, &session, &plan, &err);
+		if (status == MQ_OK && !plan)
+			status = mq_search_session(&session, &none, NULL, &outcome, &err);
+		mq_session_close(&session);
+		if (status != MQ_OK)
+			why = mq_arena_printf(arena, "%s%s%s%s", study->n_jobs ? "job " : "",
+					      study->n_jobs ? study->job[j] : "", study->n_jobs ? ": " : "", err.text);
+	}
+	return why;
 }
 
 /* What the engines said, where they proposed nothing. */

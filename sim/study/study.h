@@ -91,8 +91,12 @@ struct mq_point {
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err) MQ_MUST_CHECK;
 
+struct mq_csv_writer;
+
 /* The column of whatif.csv that an axis has: its key, but for `devices`, which is how many a point's plan uses. */
 const char *mq_axis_column(const struct mq_axis *axis);
+/* The first cells of a row; `point` NULL: of the header. */
+void mq_study_put_head(struct mq_csv_writer *row, const struct mq_study *study, const struct mq_point *point);
 /* The header of whatif.csv: point, the axes with more than one value, the columns of a row. */
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena);
 
@@ -108,15 +112,16 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 /* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
  * (may be NULL) with the job's name before its suffix receives each job's plan. *crashed: did a simulator
  * die? MQ_ETIME: no row for that reason, mq_study_jobs_nothing writes one. */
-struct mq_csv_writer;
 enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study, const struct mq_point *point,
 			     const char *plan_path, bool *crashed, struct mq_err *err) MQ_MUST_CHECK;
 void mq_study_jobs_nothing(struct mq_csv_writer *row, const struct mq_study *study, const char *verdict,
 			   const char *why);
 
 /* Opens a point's question and searches it, or judges its given plan: an outcome of one candidate. */
-enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
+enum mq_status mq_study_search(const struct mq_study *study, const struct mq_point *point, struct mq_session *session,
 			       struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+/* Why mq_study_run would write that this point is refused, found without a simulation; NULL: it would not. */
+const char *mq_study_refused(const struct mq_study *study, const struct mq_point *point, struct mq_arena *arena);
 /* Why an outcome has no plan: its verdict, and *why in words. */
 const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena, const char **why);
 

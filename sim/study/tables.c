@@ -220,7 +220,7 @@ static enum mq_status losses(struct tables *t)
 
 /* ---- time against cost --------------------------------------------------------------------------------- */
 
-enum { MOST_TIES = 6 };
+enum { MOST_SAID = 6 };
 
 static double *column(struct tables *t, const char *name)
 {
@@ -287,6 +287,13 @@ static void say_prices(struct tables *t)
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
 }
 
+/* Of so many points that could be said, those behind the first few. */
+static void say_left_out(struct tables *t, const char *what, uint32_t n)
+{
+	if (n > MOST_SAID)
+		fprintf(t->words, "%s: %u more points are not listed; whatif.csv has them all\n", what, n - MOST_SAID);
+}
+
 /* At which price of its devices each point costs as much per sample as the cheapest, which is on other devices. */
 static void say_price_ties(struct tables *t)
 {
@@ -296,19 +303,19 @@ static void say_price_ties(struct tables *t)
 	for (uint32_t p = 0; p < t->study->n_points; p++)
 		if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
 			cheapest = p;
-	for (uint32_t p = 0; p < t->study->n_points && said < MOST_TIES; p++) {
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		double price = 3600 * t->usd[p] / (t->step_s[p] * devices[p]),
 		       least = 3600 * t->usd[cheapest] / (t->step_s[cheapest] * devices[cheapest]),
 		       share = cost_of(t, cheapest) / cost_of(t, p);
 		bool same = devices[p] == devices[cheapest] && fabs(price / least - 1) < 1e-6;
 
-		if (p == cheapest || isnan(share) || same)
+		if (p == cheapest || isnan(share) || same || said++ >= MOST_SAID)
 			continue;
-		said++;
 		fprintf(t->words,
 			"break-even price: %s costs as much per sample as the cheapest at $%.4g a device and hour, not $%.4g\n",
 			place(t, p, NULL), price * share, price);
 	}
+	say_left_out(t, "break-even price", said);
 }
 
 /* What an epoch takes and costs, and the fewest devices that keep the days and the money asked for; of equals the
@@ -321,11 +328,10 @@ static void say_epoch(struct tables *t)
 	uint32_t best = MQ_NONE, said = 0;
 	char money[32];
 
-	for (uint32_t p = 0; p < s->n_points && said < MOST_TIES; p++) {
+	for (uint32_t p = 0; p < s->n_points; p++) {
 		double days = seconds[p] / 86400;
-		if (isnan(days))
+		if (isnan(days) || said++ >= MOST_SAID)
 			continue;
-		said++;
 		fprintf(t->words, "an epoch: %s: %.4g days", place(t, p, NULL), days);
 		if (fast[p] > 0)
 			fprintf(t->words, ", 80 %% within %.4g to %.4g", days * fast[p] / t->step_s[p],
@@ -334,6 +340,7 @@ static void say_epoch(struct tables *t)
 			fprintf(t->words, ", %s", mq_text_usd(usd[p], money));
 		fprintf(t->words, "%s\n", unlike(t, p));
 	}
+	say_left_out(t, "an epoch", said);
 	if (!(s->epoch_days > 0) && !(s->epoch_usd > 0))
 		return;
 	for (uint32_t p = 0; p < s->n_points; p++) {
@@ -472,14 +479,19 @@ static void say_once(struct tables *t, const char *column)
 
 	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
 		const char *text = mq_csv_word(&t->csv, p, column);
-		bool said = !*text || (none && !isnan(t->rate[p]));
+		uint32_t before = 0, after = 0;
 
-		for (uint32_t k = 0; k < p && !said; k++)
-			said = !strcmp(text, mq_csv_word(&t->csv, k, column));
-		if (!said && none)
+		for (uint32_t k = 0; k < t->csv.n_rows && !before; k++)
+			if (k != p && !strcmp(text, mq_csv_word(&t->csv, k, column)))
+				*(k < p ? &before : &after) += 1;
+		if (!*text || (none && !isnan(t->rate[p])) || before)
+			continue;
+		if (none)
 			fprintf(t->words, "no plan: %s: %s: ", place(t, p, NULL), mq_csv_word(&t->csv, p, "verdict"));
-		if (!said)
-			fprintf(t->words, "%s%s\n", none ? "" : "assumed: ", text);
+		fprintf(t->words, "%s%s", none ? "" : "assumed: ", text);
+		if (none && after)
+			fprintf(t->words, "; and %u more point%s", after, after > 1 ? "s" : "");
+		fputc('\n', t->words);
 	}
 }
 

@@ -67,4 +67,18 @@ printf '%s\n' "model = $tiny" 'seq = 64' 'engine = data-parallel' 'evals = 1' 'b
 "$M" whatif s.ini -o v >words 2>err || { cat err; bad=1; }
 grep 'break-even' words && bad=1 # the same machines have one price
 [ "$(tail -n +2 v/whatif.csv | cut -d, -f2 | sort)" = "$(grep -l "\"listed\": true" "$ROOT"/platforms/software/*.json | sed "s,.*/,,; s/.json//" | sort)" ] || { cut -d, -f2,3 v/whatif.csv; bad=1; }
+# A dry run names the points that are refused with the run's own words, the first one too; answers say how many they leave out.
+study 'epoch = 1e12 tokens' 'fix = tp=16, tp=1, tp=2'
+"$M" whatif s.ini -o d --dry-run >dry 2>err || cat err
+grep -o '^4 of 12 points are refused' err; "$M" whatif s.ini -o d >words 2>err || cat err
+python3 - <<'P' || bad=1
+import csv
+dry, rows = list(csv.DictReader(open("dry"))), list(csv.DictReader(open("d/whatif.csv")))
+assert [r["refused"] for r in dry] == [r["plan"] * (r["verdict"] == "refused") for r in rows], dry
+assert all(d[k] == r[k] for d, r in zip(dry, rows) for k in ("point", "fix", "platform.gpu")) and dry[0]["refused"], dry
+words = open("words").read()
+assert words.count("an epoch: platform") == 6 and "an epoch: 2 more points are not listed" in words, words
+reasons = {r["refused"] for r in dry} - {""}
+assert words.count("no plan: ") == len(reasons), words
+P
 exit $bad
