@@ -15,6 +15,7 @@
 #include "maquette/opt.h"
 #include "model/format.h"
 #include "model/formats/lib/huggingface.h"
+#include "trust/trust.h"
 
 /* What there is, as lines or as an array of objects. */
 struct listing {
@@ -202,24 +203,39 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 	return MQ_OK;
 }
 
+/* Rows of the index of errors that ran on a device type. */
+static uint32_t measured_runs(const struct mq_trust *trust, const char *device)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; trust && i < trust->n; i++)
+		n += !strcmp(trust->row[i].point.word[MQ_TRUST_device], device);
+	return n;
+}
+
 static enum mq_status list_devices(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
+	struct mq_trust *trust;
 
 	MQ_TRY(mq_calib_open(&none, arena, &calib, err));
+	MQ_TRY(mq_trust_open(&none, arena, &trust, err));
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		const struct mq_device_calib *d = &calib->device[i];
 		enum mq_dtype type = d->peak_flops[MQ_BF16] > 0 ? MQ_BF16 :
 				     d->peak_flops[MQ_FP16] > 0 ? MQ_FP16 :
 								  MQ_FP32;
 		const char *price = d->price_per_h > 0 ? mq_arena_printf(arena, ", %.4g $/h", d->price_per_h) : "";
+		uint32_t runs = measured_runs(trust, d->name);
+		const char *said = mq_arena_printf(arena, "%u measured run%s", runs, runs == 1 ? "" : "s");
 
 		if (only && strcmp(only, d->name))
 			continue;
 		line(l, d->name,
-		     mq_arena_printf(arena, "%.4g Tflop/s %s, %.4g GB at %.4g TB/s%s; %s", d->peak_flops[type] / 1e12,
-				     mq_dtype_name(type), d->memory_B / 1e9, d->mem_bw_Bps / 1e12, price, d->source));
+		     mq_arena_printf(arena, "%.4g Tflop/s %s, %.4g GB at %.4g TB/s%s; %s; %s",
+				     d->peak_flops[type] / 1e12, mq_dtype_name(type), d->memory_B / 1e9,
+				     d->mem_bw_Bps / 1e12, price, said, d->source));
 		if (!l->json)
 			continue;
 		mq_json_add_f64(stdout, "peak_bf16_flops", d->peak_flops[MQ_BF16]);
@@ -228,6 +244,7 @@ static enum mq_status list_devices(struct listing *l, const char *only, struct m
 		mq_json_add_f64(stdout, "nvlink_Bps", d->nvlink_Bps);
 		mq_json_add_f64(stdout, "price_per_h", d->price_per_h > 0 ? d->price_per_h : (double)NAN);
 		mq_json_add_f64(stdout, "power_W", d->power_W);
+		mq_json_add_f64(stdout, "measured_runs", runs);
 	}
 	return MQ_OK;
 }
