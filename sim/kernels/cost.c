@@ -134,20 +134,28 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 	return both(math, memory, d->gemm_corner) + g->t0_s;
 }
 
-/* Multiplied by the plain cores of a GPU that has tensor cores for other types. */
-static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
+static bool has_tensor_cores(const struct mq_device_calib *d)
 {
-	return d->kind != MQ_CPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
+	return d->kind != MQ_CPU &&
+	       !(d->compute_capability > 0 && d->compute_capability < 70); /* Volta's were the first */
 }
 
-/* fp32 GEMMs run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
- * the same time, are fewer of their steps of k, and operands twice the size are wanted that much later. */
+/* Does a GPU multiply the type on its plain cores, beside tensor cores that do not take it or for want of any? */
+static bool by_plain_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
+{
+	return d->kind != MQ_CPU &&
+	       (!has_tensor_cores(d) || (dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32]));
+}
+
+/* Plain cores are far below the tensor cores' peak: a tile's prologue and epilogue, the same time, are fewer of their
+ * steps of k, and operands twice the size are wanted that much later. Where there are no tensor cores it is the time
+ * that V100's take (125 Tflop/s on 80 SMs), of which gemm_kt and gemm_a0 are steps. */
 static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 {
-	double tensor = d->peak_flops[MQ_FP16];
+	double tensor = has_tensor_cores(d) ? d->peak_flops[MQ_FP16] : 125e12 / 80 * d->sm_count;
 
 	g->plain = true;
-	if (beside_tensor_cores(d, MQ_FP32)) {
+	if (by_plain_cores(d, MQ_FP32) && tensor > 0) {
 		g->kt *= d->peak_flops[MQ_FP32] / tensor;
 		g->a0 *= 2 * d->peak_flops[MQ_FP32] / tensor;
 	}
@@ -220,8 +228,10 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 	g.t0_s = p->graphed ? fmin(device->launch_s, device->gemm_t0_s) : device->gemm_t0_s;
 	/* fp8 operands make a 16-bit GEMM */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
-	if (device->kind != MQ_CPU && dtype == MQ_FP32) {
-		g.eff *= device->gemm_fp32;
+	bool fp32 = device->kind != MQ_CPU && dtype == MQ_FP32;
+
+	if (fp32 || by_plain_cores(device, dtype)) {
+		g.eff *= fp32 ? device->gemm_fp32 : 1;
 		on_plain_cores(device, &g);
 	} else if (misaligned(&g) && count > 1) {
 		without_tensor_cores(device, dtype, &g);
@@ -250,7 +260,7 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	g.count = k->count;
 	g.bytes = k->bytes;
 	g.eff = d->conv_eff;
-	if (beside_tensor_cores(d, k->dtype)) {
+	if (by_plain_cores(d, k->dtype)) {
 		g.eff = d->conv_eff_simt;
 		on_plain_cores(d, &g);
 	}
@@ -299,7 +309,7 @@ static double depthwise_time(const struct mq_device_calib *d, const struct mq_ke
  * by others that bring the tensors there and back. */
 static double layout_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	if (beside_tensor_cores(d, k->dtype) || d->kind == MQ_CPU)
+	if (by_plain_cores(d, k->dtype) || d->kind == MQ_CPU)
 		return 0;
 	return k->layout * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 }

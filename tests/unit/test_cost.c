@@ -140,6 +140,12 @@ static void test_plain_cores(void **state)
 	double unit = 2 * 256 * 128 / 1e12;
 	near(mq_cost_gemm(d, MQ_FP16, 256, 128, 1024, 1), unit * (1024 + 64));
 	near(mq_cost_gemm(d, MQ_FP32, 256, 128, 1024, 1), 8 * unit * (1024 + 8));
+	/* without tensor cores every type does so, in steps of V100's: 125 Tflop/s on 80 SMs, 12.5 times as fast */
+	d->compute_capability = 61;
+	d->peak_flops[MQ_FP32] = d->peak_flops[MQ_FP16] = .125e12;
+	for (int type = 0; type < 2; type++)
+		near(mq_cost_gemm(d, type ? MQ_FP16 : MQ_FP32, 256, 128, 1024, 1), 8 * unit * (1024 + 64 / 12.5));
+	near(mq_cost_gemm(d, MQ_FP16, 255, 127, 1023, 1), 8 * unit * (1023 + 64 / 12.5)); /* nothing to align */
 }
 
 static void test_kinds(void **state)
@@ -239,6 +245,10 @@ static void test_convolutions(void **state)
 	k.volume = false;
 	k.dtype = MQ_FP32; /* lies as the other cores want it */
 	near(mq_cost_kernel(d, &k), flop / .8e12);
+	k.dtype = MQ_FP16;
+	near(mq_cost_kernel(d, &k), flop / 4e12 + 1.5 * 4e8 / 1e12);
+	d->compute_capability = 60; /* no tensor cores */
+	near(mq_cost_kernel(d, &k), flop / 6.4e12);
 }
 
 /* Tiles of 32 columns are for kernels without tensor cores alone, and so are short prologues. */
