@@ -24,10 +24,12 @@ llama '"rope_type": "linear", "factor": 4.0' >linear.json
 llama '"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048, "truncate": false' >yarn.json
 llama '"rope_type": "longrope", "short_factor": [1.0], "long_factor": [2.0]' >longrope.json
 latent "$yarn: 4096, \"mscale\": 1.0, \"mscale_all_dim\": 1.0" '"routed_scaling_factor": 2.5,' >deepseek.json
+latent "$yarn: 4096" >unscaled.json
+llama '"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048, "attention_factor": 1.5' >factor.json
 latent "$yarn: 8192, \"mscale\": 1.0, \"mscale_all_dim\": 1.0" >length.json
 latent '"rope_type": "default"' >plain.json
 echo --micro-batch-size 1 >in.sh
-for m in llama3 other linear yarn longrope deepseek length plain; do
+for m in llama3 other linear yarn longrope deepseek unscaled factor length plain; do
 	q=(-m $m.json --seq 512 --batch 8 --dtype bf16 -p "gpu=H100-SXM-80GB nodes=1" -j 1)
 	"$M" export --import in.sh "${q[@]}" -o p.json >/dev/null || bad=1
 	sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' p.json >z.json

@@ -14,6 +14,7 @@ struct mq_rope {
 	uint32_t length;           /* tokens before it */
 	double fast, slow;         /* YaRN: turns within them that are kept, that are stretched whole */
 	double mscale, mscale_all; /* YaRN of DeepSeek */
+	double attention;          /* YaRN: its factor, where it is not what `factor` makes */
 	bool unrounded;            /* YaRN: between them without whole steps */
 	double low, high;          /* Llama 3: likewise of wavelengths */
 };

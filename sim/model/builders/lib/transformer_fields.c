@@ -73,7 +73,7 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	X(local_kv_heads) X(local_head_dim) X(local_value_dim) X(one_norm) X(output_gate) X(shared_kv) \
 	X(chunked) X(embedding_norm) X(pattern) X(mixers) X(feeds) X(rope_theta) X(norm_eps) X(contrast) \
 	X(rope.kind) X(rope.factor) X(rope.length) X(rope.fast) X(rope.slow) X(rope.unrounded) X(rope.mscale) X(rope.mscale_all) \
-	X(rope.low) X(rope.high) X(router_scale)
+	X(rope.attention) X(rope.low) X(rope.high) X(router_scale)
 /* clang-format on */
 
 const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name)

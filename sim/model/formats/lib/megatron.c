@@ -386,7 +386,7 @@ static void settle_rope(struct read *r, const char *position)
 	r->t.yarn = !strcmp(position, "yarn");
 	if (r->latent && r->t.rotary && (!r->rope_type || !strcmp(r->rope_type, "yarn"))) {
 		*rope = latent_rope;
-		r->t.yarn = said.mscale > 0 && said.mscale_all > 0 && fabs(said.mscale - said.mscale_all) > 1e-9;
+		r->t.yarn = fabs(mq_told(said.mscale, rope->mscale) - said.mscale_all) > 1e-9;
 	} else if (r->t.yarn) {
 		*rope = yarn_rope;
 	} else if (r->llama3) {
