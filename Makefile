@@ -75,7 +75,7 @@ EXEC_PARTS := $(call sources,validator/*/parts/*.c)
 EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
 SIM_PKGS := jansson gsl openblas libprotobuf-c simgrid hwloc
-SIM_LIBS := -lcsv -lexpat -lyaml -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
+SIM_LIBS := -lexpat -lyaml -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -103,7 +103,7 @@ $(BUILD)/libs/made: sim/python/absent.py $(SIMGRID)
 # No SimGrid, no GSL: it is copied to GPU nodes.
 $(BUILD)/maquette-replay: $(call obj,$(REPLAYED) $(REPLAY))
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -l:libcsv.a -l:libjansson.a -ldl -lm -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -l:libjansson.a -ldl -lm -lpthread
 
 # A plug-in names the packages it alone needs in a line "link: NAME ..." of its head comment: a
 # pkg-config name, or -lNAME.
@@ -198,7 +198,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
-DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
+DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev \
 	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev python3
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
 	graphviz libcmocka-dev valgrind libsqlite3-0 procps
@@ -305,7 +305,7 @@ $(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
 $(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so \
 	$(call obj,$(REPLAYED) $(call sources,$(addprefix sim/,hardware/*.c plan/*.c software/*.c kernels/*.c)))
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
-		-lcsv -ljansson -ldl -lm
+		-ljansson -ldl -lm
 # Writes down what executor host asks of its libraries.
 $(BUILD)/mock/record_host.so: $(BUILD)/obj/tests/mock/record_host.c.o
 	@mkdir -p $(@D)

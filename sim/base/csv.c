@@ -1,7 +1,6 @@
 /* csv.c - see csv.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/csv.h"
 
-#include <csv.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,84 +15,103 @@ enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };
 struct reader {
 	struct mq_arena *arena;
 	struct mq_csv *csv;
-	char *free; /* where the next cell's text goes: all of them are no longer than the file */
+	char *at; /* in the text, which becomes that of the cells */
 	uint32_t header_room, cell_room, line_room, first_room;
-	uint32_t n_cells, n_firsts, column, line, row_line;
+	uint32_t n_cells, n_firsts, line;
 	uint32_t long_line; /* the first row that has more cells than the header, or 0 */
-	bool in_header;
 };
 
-static void take_cell(void *text, size_t size, void *data)
+static bool is_blank(char c)
 {
-	struct reader *r = data;
-	char *copy = r->free;
-
-	memcpy(copy, text, size);
-	copy[size] = '\0';
-	r->free += size + 1;
-	if (r->in_header) {
-		MQ_PUSH(r->arena, r->csv->header, r->csv->n_columns, r->header_room, copy);
-	} else if (r->column < r->csv->n_columns) {
-		MQ_PUSH(r->arena, r->csv->cell, r->n_cells, r->cell_room, copy);
-	} else if (!r->long_line) {
-		r->long_line = r->line;
-	}
-	r->column++;
+	return c == ' ' || c == '\t';
 }
 
-static void take_row(int end, void *data)
+/* Moves a quoted text to where its quote stood. False: it does not end. */
+static bool unquote(struct reader *r, char **to)
 {
-	struct reader *r = data;
-
-	(void)end;
-	if (!r->in_header)
-		MQ_PUSH(r->arena, r->csv->line, r->csv->n_rows, r->line_room, r->row_line);
-	MQ_PUSH(r->arena, r->csv->first, r->n_firsts, r->first_room, r->n_cells);
-	r->in_header = false;
-	r->column = 0;
+	for (char *at = r->at + 1; *at; *(*to)++ = *at++) {
+		if (*at == '"' && *++at != '"') {
+			r->at = at + strspn(at, " \t");
+			return true;
+		}
+		r->line += *at == '\n';
+	}
+	return false;
 }
 
-static enum mq_status read_all(struct csv_parser *parser, const char *text, size_t size, struct reader *r,
-			       struct mq_err *err)
+/* Ends the next cell in place, without the blanks around it; *end gets what stood behind it. */
+static enum mq_status next_cell(struct reader *r, const char **cell, char *end, struct mq_err *err)
 {
-	/* libcsv does not count lines: feed it one line at a time. */
-	for (size_t at = 0, n; at < size; at += n) {
-		const char *newline = memchr(text + at, '\n', size - at);
+	char *from = r->at, *to;
 
-		n = newline ? (size_t)(newline - text) + 1 - at : size - at;
-		if (!r->column)
-			r->row_line = r->line + 1;
-		r->line += newline != NULL;
-		if (csv_parse(parser, text + at, n, take_cell, take_row, r) != n)
-			return mq_bad(err, "%s:%u: a quote inside a cell; quote the whole cell, and double it there",
-				      r->csv->path, r->line);
+	while (is_blank(*from))
+		from++;
+	r->at = to = from;
+	if (*from == '"') {
+		if (!unquote(r, &to))
+			return mq_bad(err, "%s: a quoted cell is not closed", r->csv->path);
+	} else {
+		while (*r->at && *r->at != ',' && *r->at != '"' && *r->at != '\n' && *r->at != '\r')
+			r->at++;
+		for (to = r->at; to > from && is_blank(to[-1]);)
+			to--;
 	}
-	if (csv_fini(parser, take_cell, take_row, r))
-		return mq_bad(err, "%s: a quoted cell is not closed", r->csv->path);
+	*end = *r->at;
+	if (*end && !strchr(",\n\r", *end))
+		return mq_bad(err, "%s:%u: a quote inside a cell; quote the whole cell, and double it there",
+			      r->csv->path, r->line);
+	*to = '\0';
+	r->at += *end != '\0';
+	*cell = from;
 	return MQ_OK;
+}
+
+static enum mq_status read_row(struct reader *r, bool header, struct mq_err *err)
+{
+	struct mq_csv *csv = r->csv;
+	uint32_t line = r->line, column = 0;
+	const char *cell = NULL;
+	char end;
+
+	do {
+		MQ_TRY(next_cell(r, &cell, &end, err));
+		if (header)
+			MQ_PUSH(r->arena, csv->header, csv->n_columns, r->header_room, cell);
+		else if (column < csv->n_columns)
+			MQ_PUSH(r->arena, csv->cell, r->n_cells, r->cell_room, cell);
+		else if (!r->long_line)
+			r->long_line = r->line;
+		column++;
+	} while (end == ',');
+	r->line += end == '\n';
+	if (!header)
+		MQ_PUSH(r->arena, csv->line, csv->n_rows, r->line_room, line);
+	MQ_PUSH(r->arena, csv->first, r->n_firsts, r->first_room, r->n_cells);
+	return MQ_OK;
+}
+
+static enum mq_status read_all(struct reader *r, struct mq_err *err)
+{
+	for (bool header = true;; header = false) {
+		for (; is_blank(*r->at) || *r->at == '\r' || *r->at == '\n'; r->at++)
+			r->line += *r->at == '\n';
+		if (!*r->at)
+			return MQ_OK;
+		MQ_TRY(read_row(r, header, err));
+	}
 }
 
 enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv, struct mq_err *err)
 {
-	struct csv_parser parser;
-	MQ_SCOPED struct mq_arena own = MQ_ARENA_INIT;
-	struct reader r = { .arena = arena, .csv = csv, .in_header = true };
-	char *text;
+	struct reader r = { .arena = arena, .csv = csv, .line = 1 };
 	size_t size;
 
 	memset(csv, 0, sizeof(*csv));
 	csv->path = mq_arena_strdup(arena, path);
-	enum mq_status status = mq_text_read(path, MOST_MB, &own, &text, &size, err);
-	if (status == MQ_OK && csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL))
-		status = mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
-	if (status == MQ_OK) {
-		r.free = mq_arena_alloc(arena, size + 1);
-		size_t mark = size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0; /* spreadsheets begin so */
-
-		status = read_all(&parser, text + mark, size - mark, &r, err);
-		csv_free(&parser);
-	}
-	MQ_TRY(status);
+	MQ_TRY(mq_text_read(path, MOST_MB, arena, &r.at, &size, err));
+	if (!strncmp(r.at, "\xef\xbb\xbf", 3)) /* spreadsheets begin so */
+		r.at += 3;
+	MQ_TRY(read_all(&r, err));
 	if (csv->n_columns > MOST_COLUMNS)
 		return mq_bad(err, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
 	if (!csv->n_columns)
@@ -191,10 +209,17 @@ void mq_csv_put_text(struct mq_csv_writer *w, const char *text)
 	separate(w);
 	if (!text || !*text)
 		return;
-	if (!strpbrk(text, ",\"\n\r"))
+	if (!strpbrk(text, ",\"\n\r")) {
 		fputs(text, w->file);
-	else
-		csv_fwrite(w->file, text, strlen(text));
+		return;
+	}
+	fputc('"', w->file);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', w->file);
+		fputc(*text, w->file);
+	}
+	fputc('"', w->file);
 }
 
 void mq_csv_put_f64(struct mq_csv_writer *w, double value)

@@ -1,4 +1,4 @@
-/* csv.h - tables: read with libcsv, written with numbers and headers unquoted and text quoted where CSV needs it.
+/* csv.h - tables: read whole, written with numbers and headers unquoted and text quoted where CSV needs it.
  * Columns are found by name, so files may have more columns than a reader uses. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_CSV_H
 #define MQ_BASE_CSV_H

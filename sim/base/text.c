@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHUNK = 64 << 10 };
@@ -14,21 +15,24 @@ static enum mq_status read_all(const char *path, size_t most_MB, bool binary, st
 			       size_t *size, struct mq_err *err)
 {
 	FILE *f = fopen(path, "r");
-	size_t most = most_MB << 20, room = 2 * CHUNK, got = 1;
+	size_t most = most_MB << 20, room = CHUNK, got = 1;
 	bool zeros = false;
+	struct stat st;
 
 	if (!f)
 		return mq_bad(err, "%s: cannot open: %s", path, strerror(errno));
+	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (size_t)st.st_size <= most)
+		room = (size_t)st.st_size + 2; /* its end shows in the same read */
 	*text = mq_arena_alloc(arena, room);
 	for (*size = 0; got && !zeros && *size <= most; *size += got) {
-		if (*size + CHUNK >= room) {
+		if (*size + 1 == room) {
 			char *old = *text;
 
 			room *= 2;
 			*text = mq_arena_alloc(arena, room);
 			memcpy(*text, old, *size);
 		}
-		got = fread(*text + *size, 1, CHUNK, f);
+		got = fread(*text + *size, 1, room - 1 - *size, f);
 		zeros = !binary && memchr(*text + *size, '\0', got);
 	}
 	bool bad = ferror(f) != 0;

@@ -1,7 +1,7 @@
 r"""What attention.py and grouped.py share: a kernel of the cuda executor, run by kernel.c on tensors of PyTorch.
 
     gcc -std=gnu11 -Isim/include -Ivalidator -Isim -Ibuild/gen tests/gpu/kernel.c build/obj/validator/cuda/*.o \
-        build/obj/validator/replay/{capacity,wire,wire_coll}.c.o build/obj/sim/{base,model,schedule}/*.o -l:libcsv.a -l:libjansson.a -lm -ldl -lpthread -o kernel
+        build/obj/validator/replay/{capacity,wire,wire_coll}.c.o build/obj/sim/{base,model,schedule}/*.o -l:libjansson.a -lm -ldl -lpthread -o kernel
 """
 import json, os, subprocess, tempfile
 import torch
