@@ -97,7 +97,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.path[0], argc, argv, &arena, err));
 	if (!o.path[1])
 		return mq_bad(err, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
-	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	mq_session_note(&session, stderr);
 	return compare(&o, &session, err);
 }

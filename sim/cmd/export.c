@@ -302,7 +302,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));
 		ask_as_launched(&o, &launch);
 	}
-	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	return o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);
 }
 

@@ -186,20 +186,18 @@ static enum mq_status list_executors(struct listing *l, const char *only, struct
 
 static enum mq_status list_software(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
-	const char *dir, **names;
+	struct mq_software_record *record;
+	const char *dir;
+	uint32_t n;
 
 	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
 	if (only && l->json)
 		return mq_bad(err, "--json: the values of '%s' are JSON already: platforms/software/", only);
 	if (only)
 		return mq_list_software(dir, only, arena, err);
-	MQ_TRY(mq_software_names(dir, arena, &names, err));
-	for (; *names; names++) {
-		struct mq_software_record record;
-
-		MQ_TRY(mq_software_load(dir, *names, arena, &record, err));
-		line(l, *names, record.software.about);
-	}
+	MQ_TRY(mq_software_load_all(dir, arena, &record, &n, err));
+	for (uint32_t i = 0; i < n; i++)
+		line(l, record[i].software.name, record[i].software.about);
 	return MQ_OK;
 }
 
@@ -219,7 +217,7 @@ static enum mq_status list_devices(struct listing *l, const char *only, struct m
 	struct mq_calib *calib;
 	struct mq_trust *trust;
 
-	MQ_TRY(mq_calib_open(&none, arena, &calib, err));
+	MQ_TRY(mq_calib_open(&none, NULL, arena, &calib, err));
 	MQ_TRY(mq_trust_open(&none, arena, &trust, err));
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		const struct mq_device_calib *d = &calib->device[i];

@@ -81,7 +81,7 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 {
 	struct mq_calib *calib;
 
-	MQ_TRY(mq_calib_open(&g->calib, &g->arena, &calib, err));
+	MQ_TRY(mq_calib_open(&g->calib, NULL, &g->arena, &calib, err));
 	MQ_TRY(g->output ? mq_platform_generate(&g->spec, calib, g->output, err) :
 			   mq_platform_generate_to(&g->spec, calib, stdout, err));
 	if (g->output)
@@ -161,7 +161,7 @@ static enum mq_status explore(const struct looking *l, struct mq_arena *arena, s
 {
 	struct mq_platform_file file;
 
-	MQ_TRY(mq_calib_open(&l->calib, arena, calib, err));
+	MQ_TRY(mq_calib_open(&l->calib, NULL, arena, calib, err));
 	enum mq_status status = mq_platform_open(l->file, *calib, arena, &file, err);
 	if (status == MQ_OK)
 		status = mq_platform_explore(file.path, *calib, arena, cluster, err);
@@ -248,7 +248,7 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	MQ_TRY(mq_output_apart("-o", i.output, i.calib.item, i.calib.n, err));
 	if (!inside)
 		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1, argv + 1, err);
-	enum mq_status status = mq_calib_open(&i.calib, &arena, &calib, err);
+	enum mq_status status = mq_calib_open(&i.calib, NULL, &arena, &calib, err);
 	i.options.calib = status == MQ_OK ? calib : NULL;
 	if (status == MQ_OK)
 		status = mq_platform_import(i.file, &i.options, i.output, &r, err);

@@ -127,7 +127,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.dir)
 		return mq_bad(err, "-o is missing: give a folder for the results");
 	mq_asked_limit_simulation(&o.asked);
-	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
 	const char *rank = mq_rank_of_many(&session.n_ranks);
 	bool others = rank && session.n_ranks > 1 && strcmp(rank, "0") != 0;

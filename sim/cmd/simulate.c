@@ -331,7 +331,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(check_spread(&o, err));
 	mq_asked_limit_simulation(&o.asked);
-	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	mq_session_note(&session, stderr);
 	return run_simulation(&o, &session, err);
 }

@@ -257,7 +257,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		o.asked.train.batch = 1;
 		o.asked.batch_given = true;
 	}
-	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	look(&session, o.json);
 	return MQ_OK;
 }

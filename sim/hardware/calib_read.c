@@ -389,9 +389,17 @@ enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq
 	return finish(&r, err);
 }
 
+static const char nccl[] = "nccl.json"; /* constants of a library, no device or link */
+
+static enum mq_status load_libraries(struct mq_calib *calib, const char *dir, struct mq_err *err)
+{
+	return access(mq_arena_printf(calib->arena, "%s/%s", dir, nccl), F_OK) ?
+		       MQ_OK :
+		       mq_libraries_load(calib->libraries, dir, calib->arena, err);
+}
+
 enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
 {
-	static const char nccl[] = "nccl.json"; /* constants of a library, no device or link */
 	uint32_t n;
 	const char **file = mq_folder_names(dir, "", ".json", calib->arena, &n);
 	json_auto_t *roots = json_array();
@@ -403,7 +411,40 @@ enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct
 		if (strcmp(file[i], nccl))
 			MQ_TRY(read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, file[i]), err));
 	MQ_TRY(finish(&r, err));
-	return access(mq_arena_printf(calib->arena, "%s/%s", dir, nccl), F_OK) ?
-		       MQ_OK :
-		       mq_libraries_load(calib->libraries, dir, calib->arena, err);
+	return load_libraries(calib, dir, err);
+}
+
+static enum mq_status read_once(struct reading *r, const char *dir, const char *name, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!strcmp(r->item[i].name, name))
+			return MQ_OK;
+	return read_file(r, mq_arena_printf(r->calib->arena, "%s/%s.json", dir, name), err);
+}
+
+static enum mq_status read_types(struct reading *r, const char *dir, const char *const *type, struct mq_err *err)
+{
+	const char *parent;
+
+	MQ_TRY(read_once(r, dir, "links", err));
+	for (; *type; type++)
+		MQ_TRY(read_once(r, dir, *type, err));
+	for (uint32_t i = 0; i < r->n; i++) {
+		MQ_TRY(parent_of(&r->item[i], &parent, err));
+		if (parent)
+			MQ_TRY(read_once(r, dir, parent, err));
+	}
+	return finish(r, err);
+}
+
+enum mq_status mq_calib_load_types(struct mq_calib *calib, const char *dir, const char *const *type, struct mq_err *err)
+{
+	json_auto_t *roots = json_array();
+	struct reading r = { .calib = calib, .roots = roots };
+	struct mq_err none = MQ_ERR_INIT;
+	bool enough = read_types(&r, dir, type, &none) == MQ_OK;
+
+	for (; *type; type++)
+		enough = enough && mq_calib_device(calib, *type);
+	return enough ? load_libraries(calib, dir, err) : mq_calib_load_dir(calib, dir, err);
 }

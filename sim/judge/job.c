@@ -56,11 +56,17 @@ static uint32_t encode(const struct mq_job *job, struct mq_arena *arena, char **
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
-	char **argv = mq_arena_array(a, MOST_ARGS + j->n_calib + j->n_change, char *);
+	uint32_t n_types = 0;
+
+	while (j->type && j->type[n_types])
+		n_types++;
+	char **argv = mq_arena_array(a, MOST_ARGS + j->n_calib + n_types + j->n_change, char *);
 	uint32_t n = encode(j, a, argv);
 
 	for (uint32_t i = 0; i < j->n_calib; i++)
 		argv[n++] = mq_arena_printf(a, "calib=%s", j->calib[i]);
+	for (uint32_t i = 0; i < n_types; i++)
+		argv[n++] = mq_arena_printf(a, "type=%s", j->type[i]);
 	for (uint32_t i = 0; i < j->n_change; i++)
 		argv[n++] = mq_arena_printf(a, "change=%s", j->change[i]);
 	*argc = (int)n;
@@ -123,6 +129,8 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 {
 	const char **calib = mq_arena_array(arena, argc + 1, const char *);
 	const char **change = mq_arena_array(arena, argc + 1, const char *);
+	const char **type = mq_arena_array(arena, argc + 1, const char *);
+	uint32_t n_types = 0;
 
 	mq_job_init(job);
 	job->calib = calib;
@@ -130,10 +138,13 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 	for (int i = 0; i < argc; i++)
 		if (!strncmp(argv[i], "calib=", 6))
 			calib[job->n_calib++] = argv[i] + 6;
+		else if (!strncmp(argv[i], "type=", 5))
+			type[n_types++] = argv[i] + 5;
 		else if (!strncmp(argv[i], "change=", 7))
 			change[job->n_change++] = argv[i] + 7;
 		else
 			MQ_TRY(set(job, argv[i], err));
+	job->type = n_types ? type : NULL;
 	if (!job->asked.platform)
 		return mq_bad(err, "no platform; this command is started by the others and not meant to be typed");
 	return MQ_OK;
@@ -161,15 +172,9 @@ enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena,
 	return mq_sequence_packing_bind(&train->sequence_packing, model->seq, train->batch, arena, err);
 }
 
-enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,
-			    struct mq_err *err)
+enum mq_status mq_job_calib(const struct mq_job *job, uint32_t first, struct mq_calib *calib, struct mq_err *err)
 {
-	*calib = mq_calib_new(arena);
-	for (uint32_t i = 0; i < job->n_calib; i++) {
-		if (mq_is_dir(job->calib[i]))
-			MQ_TRY(mq_calib_load_dir(*calib, job->calib[i], err));
-		else
-			MQ_TRY(mq_calib_load(*calib, job->calib[i], err));
-	}
+	for (uint32_t i = first; i < job->n_calib; i++)
+		MQ_TRY((mq_is_dir(job->calib[i]) ? mq_calib_load_dir : mq_calib_load)(calib, job->calib[i], err));
 	return MQ_OK;
 }

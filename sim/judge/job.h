@@ -16,6 +16,7 @@ struct mq_job {
 	const char *software_dir; /* folder of the software's files; without software it is mq_software_plain() */
 	const char *const *calib; /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
+	const char *const *type;   /* of the platform's devices, each once, NULL at the end; NULL = the file says it */
 	const char *const *change; /* [n_change] what-if changes of the hardware (hardware/change.h) */
 	uint32_t n_change;
 	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
@@ -54,8 +55,8 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena, struct mq_question *q,
 			       struct mq_err *err) MQ_MUST_CHECK;
 
-/* All calibrations of the job, in order. */
-enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,
+/* All calibrations of the job, in order, from the one at `first` on. */
+enum mq_status mq_job_calib(const struct mq_job *job, uint32_t first, struct mq_calib *calib,
 			    struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

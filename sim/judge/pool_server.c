@@ -362,6 +362,26 @@ static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster
 	return mq_cluster_part(s->cluster, rank, n, &s->arena, cluster, err);
 }
 
+static const char *const *types_of(const struct mq_cluster *c, struct mq_arena *arena)
+{
+	const char **type = mq_arena_array(arena, c->n_devices + 1, const char *);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_devices; i++)
+		if (!n || strcmp(type[n - 1], c->device[i].type))
+			type[n++] = c->device[i].type;
+	return type;
+}
+
+/* Of the shipped calibrations, where no other file builds on them and no change names one, those of `type` do. */
+static enum mq_status load_calib(struct server *s, const struct mq_job *job, const char *const *type,
+				 struct mq_err *err)
+{
+	s->calib = mq_calib_new(&s->arena);
+	return type && job->n_calib == 1 && !job->n_change ? mq_calib_load_types(s->calib, job->calib[0], type, err) :
+							     mq_job_calib(job, 0, s->calib, err);
+}
+
 /* The platform and its calibrations. A file, or keys of which the cluster is built with the calibrations that stood
  * when they were kept: not those that the keys themselves brought. */
 static enum mq_status load_platform(struct server *s, struct mq_err *err)
@@ -369,21 +389,19 @@ static enum mq_status load_platform(struct server *s, struct mq_err *err)
 	const char *path = s->job.asked.platform, *beside = mq_platform_calib_path(path, &s->arena);
 	const char **given = mq_arena_array(&s->arena, s->job.n_calib + 1, const char *);
 	struct mq_job job = s->job;
-	struct mq_calib *calib;
 
 	if (!mq_platform_is_keys(path)) {
 		MQ_TRY(mq_platform_load(path, &s->arena, &s->cluster, err));
-		return mq_job_calib(&job, &s->arena, &s->calib, err);
+		return load_calib(s, &job, types_of(s->cluster, &s->arena), err);
 	}
 	job.calib = given;
 	job.n_calib = 0;
 	for (uint32_t i = 0; i < s->job.n_calib; i++)
 		if (strcmp(s->job.calib[i], beside) != 0)
 			given[job.n_calib++] = s->job.calib[i];
-	MQ_TRY(mq_job_calib(&job, &s->arena, &calib, err));
-	MQ_TRY(mq_platform_build_file(path, calib, &s->arena, &s->cluster, err));
-	s->calib = calib;
-	return job.n_calib < s->job.n_calib ? mq_job_calib(&s->job, &s->arena, &s->calib, err) : MQ_OK;
+	MQ_TRY(load_calib(s, &job, job.type, err));
+	MQ_TRY(mq_platform_build_file(path, s->calib, &s->arena, &s->cluster, err));
+	return job.n_calib < s->job.n_calib ? load_calib(s, &s->job, NULL, err) : MQ_OK;
 }
 
 static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)

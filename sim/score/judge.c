@@ -136,6 +136,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	first.n_calib = 1;
 	enum mq_status status = mq_platform_open(first.asked.platform, o->calib, &scratch, &file, &why);
 	first.asked.platform = file.path;
+	first.type = file.type;
 	if (status == MQ_OK)
 		status = mq_pool_open(&first, o->jobs < n ? o->jobs : n, &scratch, &pool, &why);
 	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */

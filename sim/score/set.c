@@ -105,20 +105,17 @@ static enum mq_status find_in_software(const struct mq_score_options *o, const s
 				       struct mq_err *err)
 {
 	uint32_t field = mq_software_field_find(p->field);
-	const char **names;
+	struct mq_software_record *record;
+	uint32_t n;
 
 	if (field == UINT32_MAX)
 		return mq_bad(err, "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
 			      software_prefix, p->entry, p->field);
-	MQ_TRY(mq_software_names(o->software_dir, o->arena, &names, err));
-	for (; *names; names++) {
-		struct mq_software_record record;
-
-		if (fnmatch(p->entry, *names, 0))
-			continue;
-		MQ_TRY(mq_software_load(o->software_dir, *names, o->arena, &record, err));
-		note(found, *names, field_of(&mq_software_fields()[field], &record.software));
-	}
+	MQ_TRY(mq_software_load_all(o->software_dir, o->arena, &record, &n, err));
+	for (uint32_t i = 0; i < n; i++)
+		if (!fnmatch(p->entry, record[i].software.name, 0))
+			note(found, record[i].software.name,
+			     field_of(&mq_software_fields()[field], &record[i].software));
 	if (!found->n)
 		return mq_bad(err, "'%s%s': no such software in %s", software_prefix, p->entry, o->software_dir);
 	return MQ_OK;

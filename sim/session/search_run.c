@@ -260,15 +260,21 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 
 uint64_t mq_hash_file(uint64_t hash, const char *path)
 {
-	char buffer[65536];
+	uint64_t buffer[8192];
 	size_t n;
 	FILE *f = fopen(path, "r");
 
 	hash = hash_text(hash, path);
 	if (!f)
 		return hash;
-	while ((n = fread(buffer, 1, sizeof(buffer), f)) > 0)
-		hash = mq_hash(hash, buffer, n);
+	while ((n = fread(buffer, 1, sizeof(buffer), f)) > 0) {
+		/* Eight bytes at a time: programs are large. */
+		memset((char *)buffer + n, 0, -n % sizeof(*buffer));
+		for (size_t i = 0; i < (n + 7) / sizeof(*buffer); i++) {
+			hash = (hash ^ buffer[i]) * 0x9e3779b97f4a7c15u;
+			hash ^= hash >> 32;
+		}
+	}
 	fclose(f);
 	return hash;
 }
@@ -332,21 +338,20 @@ static uint64_t hash_context(const struct mq_session *s)
 	return hash;
 }
 
-enum mq_status mq_listed_software(struct mq_arena *arena, struct mq_software_record **record, uint32_t *n,
-				  struct mq_err *err)
+enum mq_status mq_listed_software(struct mq_shipped *shipped, struct mq_err *err)
 {
-	const char *dir, **names;
-	uint32_t count = 0;
+	struct mq_software_record *all;
+	const char *dir;
+	uint32_t n;
 
-	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
-	MQ_TRY(mq_software_names(dir, arena, &names, err));
-	while (names[count])
-		count++;
-	*record = mq_arena_array(arena, count + 1, struct mq_software_record);
-	for (*n = 0; *names; names++) {
-		MQ_TRY(mq_software_load(dir, *names, arena, &(*record)[*n], err));
-		*n += (*record)[*n].listed;
-	}
+	if (shipped->n_software)
+		return MQ_OK;
+	MQ_TRY(mq_find_dir("platforms/software", shipped->arena, &dir, err));
+	MQ_TRY(mq_software_load_all(dir, shipped->arena, &all, &n, err));
+	shipped->software = all;
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].listed)
+			all[shipped->n_software++] = all[i];
 	return MQ_OK;
 }
 
@@ -421,13 +426,13 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	struct bar bar = { .on = isatty(2) };
 	struct mq_search_part part = { .times = 0 };
 	struct screener all = { session, &session->q }, some = { session, &part.q };
-	struct mq_software_record *software;
-	uint32_t n_software;
+	struct mq_shipped own = { .arena = &session->arena };
+	struct mq_shipped *shipped = session->shipped ? session->shipped : &own;
 
 	MQ_TRY(mq_find_dir("engines", parts.arena, &parts.dir, err));
 	for (uint32_t i = 0; i < o->engines.n; i++)
 		MQ_TRY(add_text(&parts, o->engines.item[i], err));
-	MQ_TRY(mq_listed_software(&session->arena, &software, &n_software, err));
+	MQ_TRY(mq_listed_software(shipped, err));
 	if (o->proof)
 		MQ_TRY(check_proof(&parts, err));
 	MQ_TRY(find_part(session, o, &session->arena, &part, err));
@@ -441,8 +446,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.screen_context = &all,
 		.part = part.times ? &part : NULL,
 		.limits = &session->limits,
-		.software = software,
-		.n_software = n_software,
+		.software = shipped->software,
+		.n_software = shipped->n_software,
 		.start = session->start,
 		.objective = o->objective,
 		.proof = o->proof,

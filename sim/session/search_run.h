@@ -20,9 +20,8 @@ extern const struct mq_arg mq_search_args[];
 /* After parsing: the engine and the number of proposals where none were given. */
 void mq_search_options_settle(struct mq_search_options *options);
 
-/* The softwares that `runs_in` names: those whose files say "listed". */
-enum mq_status mq_listed_software(struct mq_arena *arena, struct mq_software_record **record, uint32_t *n,
-				  struct mq_err *err) MQ_MUST_CHECK;
+/* Reads the softwares that `runs_in` names, those whose files say "listed", unless they are there. */
+enum mq_status mq_listed_software(struct mq_shipped *shipped, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Runs the search of an open session; `dir` may be NULL. Plans and text live in the session's arena. */
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options, const char *dir,

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "session/session.h"
 #include "hardware/change.h"
+#include "hardware/libraries.h"
 #include "judge/pool.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"
@@ -92,7 +93,7 @@ static enum mq_status temporary(struct mq_session *s, struct mq_session_files *f
 /* -p KEY=VALUE...: as `platform generate` has them. */
 static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
-	MQ_TRY(mq_calib_open(&s->asked->calib, &s->arena, &s->calib, err));
+	MQ_TRY(mq_calib_open(&s->asked->calib, s->shipped, &s->arena, &s->calib, err));
 	MQ_TRY(mq_platform_open(s->asked->platform, s->calib, &s->arena, &files->platform, err));
 	s->own_platform = true;
 	s->platform_path = files->platform.path;
@@ -118,14 +119,38 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-enum mq_status mq_calib_open(const struct mq_list *list, struct mq_arena *arena, struct mq_calib **calib,
-			     struct mq_err *err)
+static enum mq_status read_shipped(struct mq_arena *arena, struct mq_calib **calib, struct mq_err *err)
 {
 	const char *dir;
 
 	MQ_TRY(mq_find_dir("platforms/calib", arena, &dir, err));
 	*calib = mq_calib_new(arena);
-	MQ_TRY(mq_calib_load_dir(*calib, dir, err));
+	return mq_calib_load_dir(*calib, dir, err);
+}
+
+/* The shipped calibrations, to be bound and changed. */
+static enum mq_status open_shipped(struct mq_shipped *shipped, struct mq_arena *arena, struct mq_calib **calib,
+				   struct mq_err *err)
+{
+	if (!shipped)
+		return read_shipped(arena, calib, err);
+	if (!shipped->calib)
+		MQ_TRY(read_shipped(shipped->arena, &shipped->calib, err));
+	const struct mq_calib *c = shipped->calib;
+
+	*calib = mq_calib_new(arena);
+	*(*calib)->libraries = *c->libraries;
+	for (uint32_t i = 0; i < c->n_devices; i++)
+		mq_calib_put_device(*calib, &c->device[i]);
+	for (uint32_t i = 0; i < c->n_links; i++)
+		MQ_PUSH(arena, (*calib)->link, (*calib)->n_links, (*calib)->link_room, c->link[i]);
+	return MQ_OK;
+}
+
+enum mq_status mq_calib_open(const struct mq_list *list, struct mq_shipped *shipped, struct mq_arena *arena,
+			     struct mq_calib **calib, struct mq_err *err)
+{
+	MQ_TRY(open_shipped(shipped, arena, calib, err));
 	for (uint32_t i = 0; i < list->n; i++)
 		MQ_TRY(mq_calib_load(*calib, list->item[i], err));
 	return MQ_OK;
@@ -252,6 +277,18 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
 
+static enum mq_status open_trust(struct mq_session *s, struct mq_err *err)
+{
+	const struct mq_list *own = &s->asked->trust_with;
+
+	if (!s->shipped || own->n)
+		return mq_trust_open(own, &s->arena, &s->trust, err);
+	if (!s->shipped->trust)
+		MQ_TRY(mq_trust_open(own, s->shipped->arena, &s->shipped->trust, err));
+	s->trust = s->shipped->trust;
+	return MQ_OK;
+}
+
 static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	const struct mq_asked *q = s->asked;
@@ -268,9 +305,10 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	MQ_TRY(mq_find_dir("platforms/software", &s->arena, &job->software_dir, err));
 	job->calib = files->calib;
 	job->n_calib = files->n_calib;
+	job->type = files->platform.type;
 	job->change = q->change.item;
 	job->n_change = q->change.n;
-	MQ_TRY(mq_trust_open(&q->trust_with, &s->arena, &s->trust, err));
+	MQ_TRY(open_trust(s, err));
 	job->memory_high = mq_trust_memory(s->trust, NULL).high;
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
 	s->cluster = mq_pool_cluster(s->pool);
@@ -305,7 +343,8 @@ static enum mq_status load_calib(struct mq_session *s, struct mq_session_files *
 	if (s->calib && !own) /* as read for the keys of the platform */
 		return MQ_OK;
 	const struct mq_job job = { .calib = files->calib, .n_calib = files->n_calib };
-	return mq_job_calib(&job, &s->arena, &s->calib, err);
+	MQ_TRY(open_shipped(s->shipped, &s->arena, &s->calib, err));
+	return mq_job_calib(&job, 1, s->calib, err);
 }
 
 static enum mq_status open_all(struct mq_session *s, const struct mq_asked *asked, struct mq_err *err)
@@ -345,9 +384,10 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	return mq_plan_check(s->start, s->model, s->cluster, &s->train, err);
 }
 
-enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *asked, struct mq_err *err)
+enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *asked, struct mq_shipped *shipped,
+			       struct mq_err *err)
 {
-	memset(s, 0, sizeof(*s));
+	*s = (struct mq_session){ .shipped = shipped };
 	enum mq_status status = open_all(s, asked, err);
 	if (status != MQ_OK)
 		mq_session_close(s);

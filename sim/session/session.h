@@ -31,6 +31,15 @@ static inline void mq_asked_print(const struct mq_asked *asked, FILE *file)
 	mq_args_print(mq_question_args, asked, 0, file);
 }
 
+/* What is installed and the same for every question, read once for the sessions that are given it. */
+struct mq_shipped {
+	struct mq_arena *arena; /* borrowed; outlives them */
+	struct mq_calib *calib; /* of platforms/calib, as in the files; NULL = not read yet */
+	struct mq_trust *trust; /* without --trust-with; NULL = not read yet, or there is none */
+	const struct mq_software_record *software;
+	uint32_t n_software; /* those listed; 0 = not read yet (session/search_run.h) */
+};
+
 /* A loaded question. Everything lives in `arena`. */
 struct mq_session {
 	struct mq_arena arena;
@@ -50,14 +59,15 @@ struct mq_session {
 	uint32_t n_ranks;
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */
+	struct mq_shipped *shipped; /* borrowed, or NULL */
 	struct mq_trust *trust;     /* the index of errors and the files of --trust-with; NULL = there is none */
 	struct mq_session_files *files;
 };
 
 /* Model, platform (through a worker process), calibrations, start plan; checks each. A dtype that was left open
  * becomes bf16 where every GPU has it, else fp16, fp32 where there are CPUs alone; a batch that was left open is an
- * error in training, unless the model brings its profile. */
-enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked,
+ * error in training, unless the model brings its profile. `shipped`: NULL where the process opens no other. */
+enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked, struct mq_shipped *shipped,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);
 /* A session that is closed at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
@@ -83,9 +93,9 @@ enum mq_status mq_session_screen(struct mq_session *session, const struct mq_pla
 enum mq_status mq_session_detail(struct mq_session *session, const struct mq_plan *plan, const char *dir,
 				 struct mq_err *err) MQ_MUST_CHECK;
 
-/* Shipped calibrations (platforms/calib) and then --calib files. */
-enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena, struct mq_calib **calib,
-			     struct mq_err *err) MQ_MUST_CHECK;
+/* Shipped calibrations (platforms/calib) and then --calib files. `shipped` may be NULL. */
+enum mq_status mq_calib_open(const struct mq_list *files, struct mq_shipped *shipped, struct mq_arena *arena,
+			     struct mq_calib **calib, struct mq_err *err) MQ_MUST_CHECK;
 
 /* A software by name with options, from the shipped files. */
 enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,

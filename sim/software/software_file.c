@@ -13,12 +13,19 @@
 
 enum { MAX_ANCESTORS = 16 };
 
+/* Softwares as their files say, for those that inherit from them. */
+struct kept {
+	struct mq_software_record *record;
+	uint32_t n, room;
+};
+
 struct reader {
 	const char *dir;
 	struct mq_arena *arena;
 	struct mq_software_record *record;
 	const char *chain[MAX_ANCESTORS]; /* the software asked for and its parents so far */
 	uint32_t n_chain;
+	struct kept *kept;       /* or NULL */
 	const char *path, *name; /* of the file being read */
 	struct mq_err *err;
 };
@@ -240,8 +247,7 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 
 	if (!parent && json_object_get(root, "inherits"))
 		return bad(r, "inherits", "is not the name of a software");
-	if (r->n_chain == 1)
-		r->record->inherits = parent;
+	r->record->inherits = parent;
 	if (!parent)
 		return MQ_OK;
 	for (uint32_t i = 0; i < r->n_chain; i++)
@@ -251,6 +257,7 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 		return mq_bad(r->err, "%s: more than %d generations", path, MAX_ANCESTORS);
 	if (read_file(r, parent) != MQ_OK) /* of those between, the message names the last */
 		return name == r->chain[0] ? mq_wrap(r->err, "%s: inherits '%s'", path, parent) : r->err->status;
+	r->record->inherits = parent;
 	r->path = path;
 	r->name = name;
 	return MQ_OK;
@@ -310,11 +317,54 @@ static bool is_path(const char *name)
 	return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"));
 }
 
+static uint32_t count_fields(void)
+{
+	uint32_t n = 0;
+
+	while (mq_software_fields()[n].opt.type != MQ_OPT_END)
+		n++;
+	return n;
+}
+
+/* `to` has notes of its own. */
+static void copy_record(struct mq_software_record *to, const struct mq_software_record *from)
+{
+	struct mq_software_note *note = memcpy(to->note, from->note, count_fields() * sizeof(*note));
+
+	*to = *from;
+	to->note = note;
+}
+
+static struct mq_software_record plain_record(struct mq_arena *arena)
+{
+	uint32_t n = count_fields();
+	struct mq_software_record record = { .software = *mq_software_plain(),
+					     .note = mq_arena_array(arena, n, struct mq_software_note) };
+
+	for (uint32_t i = 0; i < n; i++)
+		record.note[i].low = record.note[i].high = NAN;
+	return record;
+}
+
+static void keep(struct reader *r, const char *name)
+{
+	struct mq_software_record copy = plain_record(r->arena);
+
+	copy_record(&copy, r->record);
+	copy.software.file = name;
+	MQ_PUSH(r->arena, r->kept->record, r->kept->n, r->kept->room, copy);
+}
+
 static enum mq_status read_file(struct reader *r, const char *name)
 {
 	const char *path = is_path(name) ? name : mq_arena_printf(r->arena, "%s/%s.json", r->dir, name);
 	json_t *root;
 
+	for (uint32_t i = 0; r->kept && i < r->kept->n; i++)
+		if (!strcmp(r->kept->record[i].software.file, name)) {
+			copy_record(r->record, &r->kept->record[i]);
+			return MQ_OK;
+		}
 	if (!is_path(name) && access(path, R_OK))
 		return unknown(r, name);
 	MQ_TRY(mq_json_file_load(path, &root, r->err));
@@ -323,6 +373,8 @@ static enum mq_status read_file(struct reader *r, const char *name)
 	r->name = name;
 	enum mq_status status = read_root(r, root);
 	json_decref(root);
+	if (status == MQ_OK && r->kept)
+		keep(r, name);
 	return status;
 }
 
@@ -338,21 +390,36 @@ static void note_options(struct mq_software_record *record, const char *options,
 	}
 }
 
-enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
-				struct mq_software_record *record, struct mq_err *err)
+static enum mq_status load(const char *dir, const char *text, struct kept *kept, struct mq_arena *arena,
+			   struct mq_software_record *record, struct mq_err *err)
 {
 	const char *name = *text ? mq_text_next(&text, ",;", arena) : text;
-	struct reader r = { .dir = dir, .arena = arena, .record = record, .err = err };
-	uint32_t fields = 0;
+	struct reader r = { .dir = dir, .arena = arena, .record = record, .kept = kept, .err = err };
 
-	while (mq_software_fields()[fields].opt.type != MQ_OPT_END)
-		fields++;
-	*record = (struct mq_software_record){ .note = mq_arena_array(arena, fields, struct mq_software_note) };
-	for (uint32_t i = 0; i < fields; i++)
-		record->note[i].low = record->note[i].high = NAN;
-	record->software = *mq_software_plain();
+	*record = plain_record(arena);
 	MQ_TRY(read_file(&r, name));
 	record->software.name = record->software.file = name;
 	note_options(record, text, arena);
 	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text, arena, err);
+}
+
+enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
+				struct mq_software_record *record, struct mq_err *err)
+{
+	return load(dir, text, NULL, arena, record, err);
+}
+
+enum mq_status mq_software_load_all(const char *dir, struct mq_arena *arena, struct mq_software_record **record,
+				    uint32_t *n, struct mq_err *err)
+{
+	struct kept kept = { .n = 0 };
+	const char **names;
+
+	MQ_TRY(mq_software_names(dir, arena, &names, err));
+	for (*n = 0; names[*n];)
+		++*n;
+	*record = mq_arena_array(arena, *n, struct mq_software_record);
+	for (uint32_t i = 0; i < *n; i++)
+		MQ_TRY(load(dir, names[i], &kept, arena, &(*record)[i], err));
+	return MQ_OK;
 }

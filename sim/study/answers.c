@@ -34,7 +34,7 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 		q.change.item[q.change.n++] = change;
 	if (batch > 0)
 		q.train.batch = batch;
-	MQ_TRY(mq_session_open(&s, &q, a->err));
+	MQ_TRY(mq_session_open(&s, &q, a->study->shipped, a->err));
 	enum mq_status status = mq_session_judge(&s, plan, n, result, a->err);
 	mq_session_close(&s);
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {

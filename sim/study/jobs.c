@@ -71,7 +71,7 @@ static enum mq_status run_all(struct jobs *g)
 	*whole = g->point->job[0].asked;
 	whole->devices = NULL;
 	whole->start = NULL;
-	MQ_TRY(mq_session_open(&g->whole, whole, g->err));
+	MQ_TRY(mq_session_open(&g->whole, whole, g->study->shipped, g->err));
 	g->whole_open = true;
 	for (uint32_t j = 0; j < g->study->n_jobs; j++)
 		job[j] = (struct mq_coscheduled_job){ mq_session_job(&g->session[j]), g->outcome[j].best[0].plan,

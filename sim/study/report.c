@@ -78,7 +78,7 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 
 	if (point->job)
 		asked.devices = asked.start = NULL;
-	MQ_TRY(mq_session_open(&s, &asked, r->err));
+	MQ_TRY(mq_session_open(&s, &asked, r->study->shipped, r->err));
 	if (!point->job) {
 		fprintf(r->p.f, "<h2>The fastest point: %u</h2>\n", point->index);
 		status = mq_plan_load(plan_path, s.model, s.cluster, &s.arena, &plan, r->err);

@@ -8,7 +8,7 @@
 static enum mq_status open_point(const struct mq_study *study, const struct mq_point *point, struct mq_session *s,
 				 struct mq_plan **plan, struct mq_err *err)
 {
-	MQ_TRY(mq_session_open(s, &point->asked, err));
+	MQ_TRY(mq_session_open(s, &point->asked, study->shipped, err));
 	if (study->epoch_tokens && !(s->model->tokens_per_sample > 0))
 		return mq_bad(err, "epoch: samples of model '%s' have no tokens; give epoch = SAMPLES", s->model->name);
 	*plan = point->plan ? mq_arena_alloc(&s->arena, sizeof(**plan)) : NULL;

@@ -114,12 +114,13 @@ struct reading {
 /* Every software that is listed. */
 static enum mq_status each_software(struct reading *r, struct mq_axis *axis)
 {
-	struct mq_software_record *record;
+	const struct mq_shipped *shipped = r->study->shipped;
 
-	MQ_TRY(mq_listed_software(r->study->arena, &record, &axis->n, r->err));
+	MQ_TRY(mq_listed_software(r->study->shipped, r->err));
+	axis->n = shipped->n_software;
 	axis->value = mq_arena_array(r->study->arena, axis->n + 1, const char *);
 	for (uint32_t i = 0; i < axis->n; i++)
-		axis->value[i] = record[i].software.file;
+		axis->value[i] = shipped->software[i].software.file;
 	return MQ_OK;
 }
 
@@ -413,6 +414,8 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 	struct reading r = { .study = study, .err = err, .path = path, .allow_exec = allow_exec };
 
 	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT, .job_steps = 10 };
+	study->shipped = mq_arena_array(arena, 1, struct mq_shipped);
+	study->shipped->arena = arena;
 	MQ_TRY(mq_ini_read(path, arena, take, &r, err));
 	MQ_TRY(check_jobs(study, err));
 	MQ_TRY(join_axes(study, err));
@@ -492,8 +495,8 @@ static bool put_in_place(const char *half, const char *path, struct mq_arena *ar
  * the same time wait for the one that writes it, which leaves nothing half when it is killed: the next one
  * writes the same file anew. */
 static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
-				    const struct mq_list *files, const char *dir, struct mq_arena *arena,
-				    const char **path, struct mq_err *err)
+				    const struct mq_list *files, struct mq_shipped *shipped, const char *dir,
+				    struct mq_arena *arena, const char **path, struct mq_err *err)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, options, strlen(options));
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -505,7 +508,7 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 	*path = mq_arena_printf(arena, "%s/%016llx.xml", dir, (unsigned long long)hash);
 	if (!access(*path, R_OK))
 		return MQ_OK;
-	MQ_TRY(mq_calib_open(files, arena, &calib, err));
+	MQ_TRY(mq_calib_open(files, shipped, arena, &calib, err));
 
 	const char *half = mq_arena_printf(arena, "%s.half", *path);
 	int fd = open(half, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -686,7 +689,7 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 	if (*a.platform) {
 		const char *path;
 
-		MQ_TRY(make_platform(&a.spec, a.platform, &a.calib, platform_dir, arena, &path, err));
+		MQ_TRY(make_platform(&a.spec, a.platform, &a.calib, study->shipped, platform_dir, arena, &path, err));
 		mq_argv_add(&a.v, "--platform=%s", path);
 	}
 	MQ_TRY(parse_point(point, &a.v, err));

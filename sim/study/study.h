@@ -33,8 +33,9 @@ struct mq_axis {
 };
 
 struct mq_study {
-	struct mq_arena *arena; /* borrowed */
-	const char *path;       /* of the job file */
+	struct mq_arena *arena;     /* borrowed */
+	const char *path;           /* of the job file */
+	struct mq_shipped *shipped; /* for the sessions of its points */
 	uint32_t n_axes, axis_room;
 	struct mq_axis *axis; /* single values too: n = 1 */
 	uint32_t n_points;

@@ -38,7 +38,7 @@ static double rate(const struct mq_job *job, const struct mq_shape *shape, uint3
 	struct mq_plan plan;
 
 	stop_on(mq_model_load(&ask, &arena, &model, &err), &err);
-	stop_on(mq_job_calib(job, &arena, &calib, &err), &err);
+	stop_on(mq_job_calib(job, 0, calib = mq_calib_new(&arena), &err), &err);
 	stop_on(mq_pool_open(job, workers, &arena, &pool, &err), &err);
 	stop_on(mq_calib_bind(calib, mq_pool_cluster(pool), &err), &err);
 	stop_on(mq_plan_from_shape(shape, model, mq_pool_cluster(pool), &arena, &plan, &err), &err);

@@ -19,7 +19,7 @@ check cells.csv
 # Tables that are none: other separators, a quote left open inside a cell, no rows.
 printf 'model;gpu;gpus;gbs;step_time_s\nllama:size=1b;H100;8;64;0,5\n' >semicolons.csv
 printf 'model\tgpu\tgpus\tgbs\tstep_time_s\n' >tabs.csv
-printf 'model,gpu,gpus,gbs,step_time_s\nllama:size=1b,H100,8,64,5"\n' >quote.csv
+printf 'model,gpu,gpus,gbs,step_time_s\nllama:size=1b,H100,8,64,5"' >quote.csv
 printf 'model,gpu,gpus,gbs,step_time_s\n' >rows.csv
 try 2 'semicolons.csv:1: cells are separated by semicolons; write commas' score semicolons.csv --check
 try 2 'tabs.csv:1: cells are separated by tabs' score tabs.csv --check

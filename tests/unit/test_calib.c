@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "hardware/calib_fields.h"
 #include "maquette/calib.h"
 #include "shipped.h"
 #include "libraries.h"
@@ -251,6 +252,31 @@ static void test_folder(void **state)
 	}
 }
 
+/* A type read with what it inherits from is the one of the whole folder; one that has no file is looked for there. */
+static void some_types_are_as_in_the_whole(void **state)
+{
+	const struct mq_calib_field *field = mq_calib_device_fields();
+	struct mq_calib *whole = mq_calib_new(&arena);
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_calib_load_dir(whole, "platforms/calib", &err), MQ_OK);
+	for (uint32_t i = 0; i < whole->n_devices; i++) {
+		const struct mq_device_calib *a = &whole->device[i], *b;
+		const char *const type[] = { a->name, NULL };
+		struct mq_calib *some = mq_calib_new(&arena);
+
+		assert_int_equal(mq_calib_load_types(some, "platforms/calib", type, &err), MQ_OK);
+		b = mq_calib_device(some, a->name);
+		for (const struct mq_calib_field *f = field; f->name; f++)
+			assert_memory_equal(mq_calib_at(f, a), mq_calib_at(f, b), sizeof(double));
+		assert_true(some->n_devices < 8 && some->n_links == whole->n_links);
+	}
+	const char *const unknown[] = { "X1", NULL };
+	struct mq_calib *all = mq_calib_new(&arena);
+	assert_int_equal(mq_calib_load_types(all, "platforms/calib", unknown, &err), MQ_OK);
+	assert_int_equal(all->n_devices, whole->n_devices);
+}
+
 static const char *type_in(const struct mq_calib *calib, const char *text, bool reported)
 {
 	const struct mq_device_calib *type = mq_calib_type_in(calib, text, reported);
@@ -427,6 +453,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_inherit_link, teardown),
 		cmocka_unit_test_teardown(test_refuse_inheritance, teardown),
 		cmocka_unit_test_teardown(test_folder, teardown),
+		cmocka_unit_test_teardown(some_types_are_as_in_the_whole, teardown),
 		cmocka_unit_test_teardown(test_names_in_text, teardown),
 		cmocka_unit_test_teardown(test_described, teardown),
 		cmocka_unit_test_teardown(test_bind, teardown),

@@ -63,7 +63,8 @@ static int setup(void **state)
 	struct mq_model_request ask = { .spec = f->job.asked.model,
 					.train = &f->job.asked.train,
 					.seq = f->job.asked.seq };
-	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) || mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
+	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) ||
+	    mq_job_calib(&f->job, 0, f->calib = mq_calib_new(&f->arena), &f->err))
 		fail_msg("%s", f->err.text);
 	*state = f;
 	return 0;

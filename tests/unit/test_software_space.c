@@ -360,6 +360,27 @@ static void rules_of_decisions(void **state)
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
+/* Files that are read once for all that inherit from them say what each says alone. */
+static void all_are_as_each_alone(void **state)
+{
+	struct mq_software_record *all;
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t n, listed = 0;
+
+	assert_int_equal(mq_software_load_all("platforms/software", &arena, &all, &n, &err), MQ_OK);
+	assert_true(n > 40);
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_software_record r;
+
+		assert_int_equal(mq_software_load("platforms/software", all[i].software.name, &arena, &r, &err), MQ_OK);
+		assert_int_equal(mq_software_hash(&all[i].software, 1), mq_software_hash(&r.software, 1));
+		assert_string_equal(all[i].inherits ? all[i].inherits : "", r.inherits ? r.inherits : "");
+		assert_int_equal(all[i].listed, r.listed);
+		listed += r.listed;
+	}
+	assert_true(listed > 3 && listed < n);
+}
+
 static void names_those_that_run_it(void **state)
 {
 	static const char *const names[] = { "ddp",       "fsdp", "generic", "megatron-core", "megatron-core-0.8",
@@ -562,6 +583,7 @@ int main(void)
 		cmocka_unit_test(rules_of_devices),
 		cmocka_unit_test(rules_of_shapes),
 		cmocka_unit_test(rules_of_decisions),
+		cmocka_unit_test(all_are_as_each_alone),
 		cmocka_unit_test(names_those_that_run_it),
 		cmocka_unit_test(what_runs_is_exported_llama),
 		cmocka_unit_test(what_runs_is_exported_moe),

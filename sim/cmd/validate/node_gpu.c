@@ -84,7 +84,7 @@ enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *pat
 	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
 
-	MQ_TRY(mq_calib_open(&none, &arena, &calib, err));
+	MQ_TRY(mq_calib_open(&none, NULL, &arena, &calib, err));
 	join(calib, node->fit);
 	*link = type->nvlink_Bps > 0 ? "nvlink" : type->p2p > 0 ? "pcie" : "host";
 	if (access(topology, R_OK))

@@ -93,7 +93,7 @@ enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint3
 
 	MQ_TRY(mq_asked_of_folder(dir, argc, argv, &v->arena, asked, err));
 	asked->no_fold = true;
-	MQ_TRY(mq_session_open(session, asked, err));
+	MQ_TRY(mq_session_open(session, asked, NULL, err));
 	v->n_open++;
 	return add_plans(v, dir, top, session, err);
 }

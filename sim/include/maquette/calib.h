@@ -165,6 +165,10 @@ MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, st
 /* Every *.json of a folder, in name order. A folder that has nccl.json is a whole set: what libraries do comes with it,
  * from ../kernels too (libraries.h). */
 MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+/* As mq_calib_load_dir, of a folder with a file TYPE.json for each device type: only these types (NULL at the end), what
+ * they inherit from, and links. The whole folder where that is not enough. */
+MQ_API enum mq_status mq_calib_load_types(struct mq_calib *calib, const char *dir, const char *const *type,
+					  struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
 /* Several in one file. */

@@ -181,6 +181,9 @@ struct mq_software_record {
  * unknown key, a value out of range, a value without its evidence; the message names file or option. */
 MQ_API enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
 				       struct mq_software_record *record, struct mq_err *err) MQ_MUST_CHECK;
+/* All files of the folder, in order of their names, each read once. */
+MQ_API enum mq_status mq_software_load_all(const char *dir, struct mq_arena *arena, struct mq_software_record **record,
+					   uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 /* Options on top: "key=value" between ',' or ';'. `what` names their owner in messages. The name grows by them. */
 MQ_API enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
 				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;

@@ -426,7 +426,7 @@ static void print_least_devices(const struct mq_session *s, FILE *file)
 
 		more.platform =
 			mq_arena_printf(&scratch, "%s nodes=%u", s->asked->platform, times * s->cluster->n_nodes);
-		if (mq_session_open(&larger, &more, &lost) != MQ_OK)
+		if (mq_session_open(&larger, &more, s->shipped, &lost) != MQ_OK)
 			return;
 		uint32_t n = larger.cluster->n_devices;
 		bool done =
