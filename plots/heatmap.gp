@@ -9,7 +9,9 @@ stats file skip 1 using 5 name "rate" nooutput
 dark(v) = v > 0.5 * (rate_min + rate_max)
 set xrange [-0.5 : nx - 0.5]
 set yrange [-0.5 : ny - 0.5]
-set xtics rotate by -20 noenhanced
+longest = 0 # names that would meet are turned
+stats file skip 1 using (longest = strlen(stringcolumn(3)) > longest ? strlen(stringcolumn(3)) : longest, 0) name "x" nooutput
+set xtics rotate by (longest * nx > 60 ? -20 : 0) noenhanced
 set ytics noenhanced
 unset grid
 unset key

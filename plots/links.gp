@@ -13,7 +13,7 @@ set xrange [0 : *]
 set offsets 0, graph 0.06, 0, 0
 set ytics () scale 0 noenhanced
 set for [i=1:words(names)] ytics add (word(names, i) i - 1)
-set key outside bottom center horizontal
+set key outside bottom center horizontal samplen 2 width 1
 set bmargin 6
 set style fill solid 0.9 noborder
 plot for [c=1:words(classes)] file \

@@ -15,7 +15,7 @@ GB(n) = (column("reserve_B") + (n > 0 ? column("parameter_B") : 0) + (n > 1 ? co
 	(n > 2 ? column("optimizer_B") : 0) + (n > 3 ? column("buffer_B") : 0) + (n > 4 ? column("activation_B") : 0)) / 1e9
 set arrow 1 from first 0, first limit_GB to graph 1, first limit_GB nohead lc rgb red lw 1.5 dt 2
 set label 1 sprintf("device memory %.4g GB", limit_GB) at graph 0.01, first limit_GB offset 0, 0.6 font small textcolor rgb red
-set label 2 sprintf("peak %.4g GB allocated", peak_GB) at first peak, first peak_top center offset 0, 0.8 font small point pt 7 ps dot
+set label 2 sprintf("peak %.4g GB: %.4g allocated", peak_top, peak_GB) at first peak, first peak_top center offset 0, 0.8 font small point pt 7 ps dot
 plot file using (column("event")):((column("reserved_B") + column("reserve_B")) / 1e9) with filledcurves x1 lc rgb pale title "cached by the allocator", \
 	file using (column("event")):(GB(5)) with filledcurves x1 lc rgb color(1) title "activations", \
 	file using (column("event")):(GB(4)) with filledcurves x1 lc rgb color(5) title "buffers", \

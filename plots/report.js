@@ -211,8 +211,11 @@ document.querySelectorAll('figure.plot > script').forEach(function (given) {
 		svg.setAttribute('role', 'img');
 		svg.setAttribute('aria-label', d.title);
 		add('path', { class: 'axis', d: 'M' + left + ',12V' + (height - 44) + 'H' + (width - 10) });
-		x.ticks.forEach(function (t, i) { // names of points too near to each other take turns between two lines
-			var crowd = isNaN(t[0]) && 7 * String(t[1]).length > (width - left) / x.ticks.length, at = x.at(t[0]);
+		var crowd = x.ticks.some(function (t) { // names too near to each other take turns between two lines
+			return isNaN(t[0]) && 7 * String(t[1]).length > (width - left) / x.ticks.length;
+		});
+		x.ticks.forEach(function (t, i) {
+			var at = x.at(t[0]);
 			var e = add('text', { x: at, y: height - 28 + (crowd ? 12 * (i % 2) : 0), 'text-anchor': 'middle' }, t[1]);
 
 			add('path', { class: 'axis', d: 'M' + at + ',' + (height - 44) + 'v5' });
@@ -431,7 +434,8 @@ document.querySelectorAll('#memory_parts').forEach(function (e) {
 	canvas.tabIndex = 0;
 	canvas.setAttribute('role', 'img');
 	canvas.setAttribute('aria-label', 'timeline of a step, ' + groups.length + ' bands');
-	key(canvas.parentNode, d.kinds.map(function (k) { return [k, colour[k] || collective]; }));
+	var kinds = d.kinds.filter(function (k) { return colour[k]; }), others = d.kinds.filter(function (k) { return !colour[k]; });
+	key(canvas.parentNode, kinds.map(function (k) { return [k, colour[k]]; }).concat(others.length ? [[others.join(', '), collective]] : []));
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 	fitted(canvas, draw);
 })();

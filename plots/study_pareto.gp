@@ -23,6 +23,6 @@ set key outside top center vertical Left reverse maxrows 5 # inside it would hid
 shape(i) = int(word("6 4 8 10 12 14 3 1", i)) # open ones: two at the same place are seen
 plot file using "ksample_usd":"ksample_time_s" with points pt 7 ps (few ? .5 : 1) * dot lc rgb grey title few ? "" : "points", \
 	file using (column("on_front") == 1 ? column("ksample_usd") : NaN):"ksample_time_s" \
-	smooth unique with lines lw 2 lc rgb red title "no other is faster and cheaper", \
+	smooth unique with linespoints pt 7 ps 0.8*dot lw 2 lc rgb red title "no other is faster and cheaper", \
 	for [i=1:named] file using (int($0) == row[i] ? column("ksample_usd") : NaN):"ksample_time_s" \
 	with points pt shape(i) ps 2*dot lw 1.5 lc rgb color(i) title name[i]

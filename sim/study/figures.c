@@ -174,8 +174,13 @@ static enum mq_status heat_map(struct drawing *d)
 			mq_csv_row(&w, "%u,%u,%s,%s,%g", index_of(s, x, at_x), index_of(s, y, at_y), at_x, at_y, rate);
 	}
 	MQ_TRY(mq_csv_close(&w, d->err));
-	return mq_draw(&d->to, &(struct mq_figure){ .name = "heatmap", .title = "Samples per second", .table = path },
-		       d->err, "x_name=%s; y_name=%s; nx=%u; ny=%u", mq_gnuplot_quoted(d->arena, s->axis[x].key),
+	const char *title = "Samples per second";
+	for (uint32_t a = 0; a < s->n_axes; a++)
+		if (a != x && a != y && s->axis[a].n > 1 && !s->axis[a].with)
+			title = mq_arena_printf(d->arena, "%s, %s = %s", title, s->axis[a].key,
+						mq_csv_word(&d->csv, best, mq_axis_column(&s->axis[a])));
+	return mq_draw(&d->to, &(struct mq_figure){ .name = "heatmap", .title = title, .table = path }, d->err,
+		       "x_name=%s; y_name=%s; nx=%u; ny=%u", mq_gnuplot_quoted(d->arena, s->axis[x].key),
 		       mq_gnuplot_quoted(d->arena, s->axis[y].key), s->axis[x].n, s->axis[y].n);
 }
 
