@@ -11,7 +11,7 @@
 #include "score/set.h"
 #include "trust/trust.h"
 
-enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 6 /* columns of counts: in this order, then dimensions */ };
+enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 7 /* columns of counts: in this order, then dimensions */ };
 
 /* A step time would follow from a rate and its batch: which of them is missing? */
 static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
@@ -38,10 +38,11 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 		{ "nodes", r->nodes },   { "tp", r->tp },
 		{ "pp", r->pp },         { "dp", r->dp },
 		{ "vp", r->vp },         { "cp", r->cp },
-		{ "ep", r->ep },         { "layers", r->layers },
-		{ "hidden", r->hidden }, { "ffn", r->ffn },
-		{ "heads", r->heads },   { "kv_heads", r->kv_heads },
-		{ "seq", r->seq },       { "vocab", r->vocab },
+		{ "ep", r->ep },         { "ulysses", r->ulysses },
+		{ "layers", r->layers }, { "hidden", r->hidden },
+		{ "ffn", r->ffn },       { "heads", r->heads },
+		{ "seq", r->seq },       { "kv_heads", r->kv_heads },
+		{ "vocab", r->vocab },
 	};
 
 	if (r->gpus > MAX_GPUS)

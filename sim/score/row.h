@@ -30,7 +30,7 @@ struct mq_run {
 				   * allocator), "allocated" (its tensors) */
 	const char *memory_rank;  /* of which rank: "first", or blank: of the fullest device */
 	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
-	double tp, pp, dp, vp, cp, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
+	double tp, pp, dp, vp, cp, ulysses, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
 	const char *bad; /* its cells that should be numbers and are not, or NULL */
 	uint32_t line;
 };

@@ -27,8 +27,8 @@ static const struct column columns[] = {
 	TEXT(memory_basis), TEXT(memory_rank),
 	NUMBER(params_b), NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
 	NUMBER(vocab), NUMBER(gpus), NUMBER(gpus_per_node), NUMBER(nodes), NUMBER(tp), NUMBER(pp), NUMBER(dp),
-	NUMBER(vp), NUMBER(cp), NUMBER(ep), NUMBER(mbs), NUMBER(gbs), NUMBER_AS("grad_accum", accum), NUMBER(value),
-	NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
+	NUMBER(vp), NUMBER(cp), NUMBER(ulysses), NUMBER(ep), NUMBER(mbs), NUMBER(gbs), NUMBER_AS("grad_accum", accum),
+	NUMBER(value), NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
 /* Columns for people, that nobody reads. */
 static const char told[] = "metric step_time_basis locator notes";

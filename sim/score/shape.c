@@ -171,6 +171,7 @@ static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
 	s->tp = mq_run_degree(r->tp);
 	s->pp = mq_run_degree(r->pp);
 	s->cp = mq_run_degree(r->cp);
+	s->ulysses = mq_run_degree(r->ulysses);
 	s->ep = mq_run_degree(r->ep);
 	if (s->ep > 1 && (double)s->tp * s->cp > 1)
 		s->etp = c->software.software.expert_tp;

@@ -33,6 +33,16 @@ for t in "$ROOT"/results/published/{amp,google,sailor,simumax,torchgpipe}*.csv; 
 	(cd jobs && ls | sed -n 's/\.ini$//p' | sort) >ready.txt; rm -rf jobs
 	cmp -s complete.txt ready.txt || { echo "$(basename "$t"): --check and score differ"; diff complete.txt ready.txt | head -n 3; bad=1; }
 done
+# Of four context-parallel ranks none, two or all exchange heads (ulysses), a divisor of them.
+cat >exchanged.csv <<'CSV'
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,cp,ulysses,mbs,gbs,step_time_s,status,software
+ring,GPT,2,512,8,512,50257,H100,4,4,bf16,4,,1,1,1,ok,megatron-core
+both,GPT,2,512,8,512,50257,H100,4,4,bf16,4,2,1,1,1,ok,megatron-core
+heads,GPT,2,512,8,512,50257,H100,4,4,bf16,4,4,1,1,1,ok,megatron-core
+three,GPT,2,512,8,512,50257,H100,4,4,bf16,4,3,1,1,1,ok,megatron-core
+CSV
+"$M" score exchanged.csv --write-jobs jobs -o exchanged >/dev/null 2>&1; sed 1d exchanged/refused.csv
+(cd jobs && grep -o '"split".*"head"[^}]*' ./*.plan.json)
 # The folder's tables are scored without its template; the option is for runs.
 mkdir folder && cp template.csv folder/TEMPLATE.csv && cp template.csv folder/mine.csv
 "$M" score folder --check | tail -n 1
