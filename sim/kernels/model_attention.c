@@ -23,15 +23,24 @@ static void add_heads(struct mq_op_work *w, bool backward)
 		mq_work_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
 }
 
-/* Each later step of a ring adds to what the steps before it made. Forward: a partial output is read and a sum in fp32
- * rescaled; backward: so are the gradients of Q, K and V. Where causal work is balanced, one rank's first half of the
- * queries needs nothing of the other's second half of the keys: on average 3/4 of the queries take part. */
-static void merge_steps(struct mq_op_work *w, double elems, double keys, double steps)
+/* What brings a ring's steps together, of `output` elements and `keys` of keys and values (Transformer Engine,
+ * context_parallel.py). These are joined to travel, and kept so. Forward the first step's output is rescaled, each
+ * later one's rescaled and added; backward gradients are copied, then added. Where causal work is balanced, one rank's
+ * first half of the queries needs nothing of the other's second half of the keys: 3/4 take part on average, but in
+ * the first output. In fp8 each output becomes fp32 (5), is rescaled (8) or added (12), and the sum becomes 16 bits (6);
+ * gradients are kept in fp8 (2), become fp32 (5) and are summed over the steps (4 and 4), and 16 bits (6). */
+static void merge_steps(struct mq_op_work *w, double output, double keys, bool backward)
 {
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
+	double steps = w->ring - 1, size_B = w->size_B, bytes;
 
-	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4) * w->traffic;
-	k->launches = 4 * steps;
+	if (w->software->fp8_attention && w->fp8)
+		bytes = 2 * keys + (backward ? ((.75 * 2 + 5 + 4) * w->ring + 4 + 6) * (output + keys) :
+					       (5 + 8 + 6 + .75 * (5 + 12) * steps) * output);
+	else
+		bytes = size_B * (2 * keys + (backward ? .75 * (2 + 3 * steps) * (output + keys) :
+							 (2 + .75 * 3 * steps) * output));
+	/* joined, statistics copied, the first; of each later one statistics and the output; Q, K and V */
+	mq_work_pass(w, MQ_KERNEL_MEMORY, bytes, backward ? 1 + 3 * w->ring : 3 + 2 * steps);
 }
 
 static void add_rope(struct mq_op_work *w, bool backward)
@@ -41,9 +50,7 @@ static void add_rope(struct mq_op_work *w, bool backward)
 	if (!(w->op->rotated > 0))
 		return;
 	double elems = w->op->rotated * w->scale.read;
-	struct mq_kernel *k =
-		mq_work_add(w, MQ_KERNEL_MEMORY); /* of queries and of keys: the op counts their launches */
-	k->bytes = 2 * elems * w->size_B;
+	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts their launches */
 	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
 		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);
 		w->kernel[w->n - 1].launches--; /* the table's fused kernel is one for both */
@@ -54,10 +61,7 @@ static void add_rope(struct mq_op_work *w, bool backward)
  * one copy, keys and values by two more; backward the same. */
 static void add_packed(struct mq_op_work *w, double queries, double keys)
 {
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
-
-	k->bytes = 2 * (queries + 3 * keys) * w->size_B;
-	k->launches = 3;
+	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * (queries + 3 * keys) * w->size_B, 3);
 }
 
 static void fused_attention(struct mq_op_work *w, bool backward)
@@ -93,8 +97,7 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 	if (w->software->transpose_copies == MQ_HEADS_PACKED)
 		add_packed(w, queries * w->scale.read, keys * w->scale.kv);
 	if (w->ring > 1)
-		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
-			    w->ring - 1);
+		merge_steps(w, op->write * w->scale.read, keys * w->scale.kv / (w->scale.keys * w->ring), backward);
 	else if (backward) /* dO; Q, K and V were kept in fp8 */
 		mq_work_cast(w, op->write * w->scale.read, 1);
 	else

@@ -86,11 +86,7 @@ static bool reads_stream(const struct mq_op_work *w)
 /* A pass over `elems` elements that reads and writes each so often. */
 static void add_pass(struct mq_op_work *w, double elems, double bytes_each)
 {
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
-
-	k->dtype = (uint8_t)w->dtype;
-	k->bytes = elems * bytes_each;
-	k->launches = mq_work_calls(w);
+	mq_work_pass(w, MQ_KERNEL_MEMORY, elems * bytes_each, mq_work_calls(w));
 }
 
 static void add_adapter(struct mq_op_work *w, bool backward)
@@ -108,13 +104,8 @@ static void add_adapter(struct mq_op_work *w, bool backward)
 
 static void dequantize(struct mq_op_work *w)
 {
-	if (!w->dequantized_B)
-		return;
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
-
-	k->dtype = (uint8_t)w->dtype;
-	k->bytes = w->weights * w->dequantized_B;
-	k->launches = modules_of(w) * mq_work_calls(w);
+	if (w->dequantized_B)
+		mq_work_pass(w, MQ_KERNEL_COPY, w->weights * w->dequantized_B, modules_of(w) * mq_work_calls(w));
 }
 
 static void gemm_kernels(struct mq_op_work *w, bool backward)
@@ -301,15 +292,6 @@ static bool gather_logits(const struct mq_op *op, const struct mq_software *soft
 	return op->kind == MQ_OP_LOSS && software->gather_logits && share->split[MQ_DIM_OUT] > 1;
 }
 
-/* What brings gathered logits into one tensor: the library's buffer to a tensor for each rank, these joined. */
-static void join_logits(struct mq_op_work *w)
-{
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
-
-	k->bytes = 2 * 2 * w->op->read * w->scale.read * w->size_B;
-	k->launches = 2;
-}
-
 /* Tokens to experts and back. At least each token is read or written once and each copy once, and backwards the same.
  * Where experts are not one fused kernel with their exchange, copies are also
  *   sorted by expert behind the wire, and back before it           a read and a write each, either pass
@@ -442,8 +424,8 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 		exchange_kernels(w, backward);
 		break;
 	case MQ_OP_LOSS:
-		if (w->gathered && !backward)
-			join_logits(w);
+		if (w->gathered && !backward) /* the library's buffer to a tensor for each rank, these joined */
+			mq_work_pass(w, MQ_KERNEL_COPY, 2 * 2 * w->op->read * w->scale.read * w->size_B, 2);
 		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	default:
@@ -459,11 +441,9 @@ static void param_kernel(struct mq_op_work *w, double bytes)
 {
 	if (!(bytes > 0) || w->op->frozen != MQ_TRAINED)
 		return;
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
 	bool casts = w->stream != w->dtype && w->op->kind == MQ_OP_GEMM, biased = w->op->param > w->op->k * w->op->n;
-	k->dtype = (uint8_t)w->dtype;
-	k->bytes = bytes;
-	k->launches = casts ? 2 * modules_of(w) * (biased ? 2 : 1) : 1; /* there and back, of weights and biases */
+	/* there and back, of weights and biases */
+	mq_work_pass(w, MQ_KERNEL_COPY, bytes, casts ? 2 * modules_of(w) * (biased ? 2 : 1) : 1);
 }
 
 static void update_kernel(struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)
@@ -488,12 +468,8 @@ static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 
 	if (share->shards <= 1 || !mq_op_trained(w->op))
 		return;
-	if (s->allgather_flat_copies > 0) {
-		struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
-
-		k->dtype = (uint8_t)w->dtype;
-		k->bytes = param * share->shards * w->size_B * 2 * s->allgather_flat_copies;
-	}
+	if (s->allgather_flat_copies > 0)
+		mq_work_pass(w, MQ_KERNEL_COPY, param * share->shards * w->size_B * 2 * s->allgather_flat_copies, 0);
 	if (s->unflatten_us > 0)
 		mq_work_add(w, MQ_KERNEL_CALL)->time_s = s->unflatten_us * 1e-6 * share->shards;
 }

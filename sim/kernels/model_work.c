@@ -78,6 +78,15 @@ struct mq_kernel *mq_work_add(struct mq_op_work *w, enum mq_kernel_kind kind)
 	return &w->kernel[w->n++];
 }
 
+void mq_work_pass(struct mq_op_work *w, enum mq_kernel_kind kind, double bytes, double launches)
+{
+	struct mq_kernel *k = mq_work_add(w, kind);
+
+	k->dtype = (uint8_t)w->dtype;
+	k->bytes = bytes;
+	k->launches = launches;
+}
+
 uint32_t mq_work_calls(const struct mq_op_work *w)
 {
 	bool each = w->op->kind == MQ_OP_GEMM || w->op->kind == MQ_OP_ELEMENTWISE;
@@ -111,12 +120,8 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 
 void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches)
 {
-	if (!(w->cast_B > 0))
-		return;
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
-	k->dtype = (uint8_t)w->dtype;
-	k->bytes = elems * w->cast_B;
-	k->launches = launches * mq_work_calls(w);
+	if (w->cast_B > 0)
+		mq_work_pass(w, MQ_KERNEL_COPY, elems * w->cast_B, launches * mq_work_calls(w));
 }
 
 static void add_memory(struct mq_op_work *w, double bytes, double work, double launches)

@@ -49,6 +49,8 @@ struct mq_op_work {
 
 /* One more kernel, blank but for its kind. */
 struct mq_kernel *mq_work_add(struct mq_op_work *w, enum mq_kernel_kind kind);
+/* One that passes over memory, in the type of training. */
+void mq_work_pass(struct mq_op_work *w, enum mq_kernel_kind kind, double bytes, double launches);
 /* Experts are called one by one: a GEMM each, on streams of their own, and what is done to the output of
  * each (ops that count them). */
 uint32_t mq_work_calls(const struct mq_op_work *w);

@@ -92,14 +92,16 @@ static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] : 1;
 }
 
-/* Keys and values, or their gradients, among the ranks of a sequence. */
+/* Keys and values, or their gradients, among the ranks of a sequence: in fp8 where attention takes and makes them so. */
 static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enum mq_phase phase)
 {
+	bool fp8 = low->software->fp8_attention && mq_train_casts(low->train) && low->model->op[op].fused;
+
 	emit_inner(low, op,
 		   &(struct inner){ .kind = kind,
 				    .mask = 1u << MQ_DIM_SEQ,
 				    .elems = kv_elems(low, op),
-				    .dtype = low->train->dtype,
+				    .dtype = fp8 ? MQ_FP8 : low->train->dtype,
 				    .purpose = "cp",
 				    .phase = phase,
 				    .awaited = true });

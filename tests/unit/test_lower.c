@@ -324,8 +324,6 @@ static void context_parallel_gathers_keys(void **state)
 	assert_within(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
 }
 
-/* Pace of a ring's later steps. */
-
 static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 {
 	double flop = 0;
@@ -366,6 +364,12 @@ static void context_parallel_takes_steps(void **state)
 	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared, 1e-6);
 	w->software.repeat_kv = false;
+	w->train.gemm_dtype = MQ_GEMM_FP8; /* attention in fp8 sends half of it */
+	w->software.fp8_attention = true;
+	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, shared / 2, 1e-6);
+	w->software.fp8_attention = false;
+	w->train.gemm_dtype = MQ_GEMM_AS_DTYPE;
 	w->model = gpt;
 }
 

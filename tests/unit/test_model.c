@@ -486,11 +486,11 @@ static void test_ring_attention(void **state)
 	assert_true(k[0].n == 6 && k[0].steps == 3);
 	assert_true(k[0].flop == .75 * 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(k[1].kind, MQ_KERNEL_MEMORY);
-	assert_true(k[1].bytes == 3 * .75 * 256 * (2 + 8));
-	assert_true(k[1].launches == 12);
-	/* backwards, gradients of the 256 elements of keys and values at hand too */
+	/* 256 elements of keys and values at hand are joined, outputs of 256 scaled, those of three steps added */
+	assert_true(k[1].bytes == 2 * (2 * 256 + (2 + .75 * 3 * 3) * 256));
+	assert_true(k[1].launches == 3 + 2 * 3);
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &later, k), 2);
-	assert_true(k[1].bytes == 3 * (.75 * 256 + 256) * (2 + 8));
+	assert_true(k[1].bytes == 2 * (2 * 256 + .75 * (2 + 3 * 3) * 512));
 }
 
 /* Stored scores: products and softmax shrink with the keys that the step sees. */
