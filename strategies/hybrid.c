@@ -521,7 +521,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->cost.parts = parts;
 		s->space.host = s->cost.host = host;
 		s->n = 0;
-		memset(s->of_family, 0, s->families.n * sizeof(*s->of_family));
+		for (uint32_t f = 0; f < s->families.n; f++)
+			s->of_family[f] = (struct mq_hybrid_family){ 0 };
 		each_candidate(s);
 		mq_hybrid_screen(s, problem);
 	}
