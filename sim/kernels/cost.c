@@ -361,21 +361,19 @@ static double plain_attention(const struct mq_device_calib *d, const struct mq_k
 }
 
 /* The blocks of keys of other ranks that pass by: where causal work is balanced, each step has half of a block's
- * pairs, all queries with half of the keys or the other way round. */
+ * pairs, on some ranks all queries with half of the keys, on the others the other way round. The slower ones decide:
+ * a step waits for the exchange. */
 static double later_steps(const struct mq_device_calib *d, enum mq_attention_library library,
 			  struct mq_attention_call call, double steps)
 {
-	struct mq_attention_call other;
-	bool half = call.causal;
-
 	call.keys /= steps;
-	call.causal = false;
-	other = call;
-	if (!half)
+	if (!call.causal)
 		return steps * mq_attention_time(d, library, &call);
+	call.causal = false;
+	struct mq_attention_call other = call;
 	call.keys /= 2;
 	other.queries /= 2;
-	return steps * (mq_attention_time(d, library, &call) + mq_attention_time(d, library, &other)) / 2;
+	return steps * fmax(mq_attention_time(d, library, &call), mq_attention_time(d, library, &other));
 }
 
 /* Fused (flash) attention on a GPU: see attention.c. Its tensors' bytes tell how many heads the keys have. */

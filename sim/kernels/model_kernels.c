@@ -187,14 +187,6 @@ static bool adds_to_stream(const struct mq_op *op)
 	       op->read == 2 * op->output;
 }
 
-static void batch_norm(struct mq_op_work *w, bool backward)
-{
-	bool first = mq_channels_first(w->model, w->software, w->dtype);
-
-	mq_work_made(w, MQ_PART_BATCH_NORM, first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, w->op->output * w->scale.write,
-		     backward);
-}
-
 /* Instructions of PyTorch's pools, which look at each element of each window, one of an op's flop; a pool whose window
  * is the image is a sum by rows. */
 static double pool_work(const struct mq_op_work *w, bool backward)
@@ -271,8 +263,11 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
 	elems -= less;
-	if (w->model->image && w->op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16) {
-		batch_norm(w, backward);
+	if (w->model->image && op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16) {
+		bool first = mq_channels_first(w->model, w->software, w->dtype);
+
+		mq_work_made(w, MQ_PART_BATCH_NORM, first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, op->output * w->scale.write,
+			     backward);
 		return;
 	}
 	struct mq_kernel *k = mq_work_add(w, kind);
@@ -284,12 +279,6 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if (op->gated && w->software->activation_func_fp8_input_store)
 		add_pass(w, op->read * w->scale.read, w->size_B + 1); /* cast to fp8, or back */
 	add_framework(w, backward);
-}
-
-/* Do ranks that have a part of the vocabulary each bring their logits together first? */
-static bool gather_logits(const struct mq_op *op, const struct mq_software *software, const struct mq_share *share)
-{
-	return op->kind == MQ_OP_LOSS && software->gather_logits && share->split[MQ_DIM_OUT] > 1;
 }
 
 /* Tokens to experts and back. At least each token is read or written once and each copy once, and backwards the same.
@@ -523,7 +512,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	double load = mq_op_of_experts(op) ? mq_expert_load(&train->experts, asked->split[MQ_DIM_EXPERT]) : 1;
 	struct mq_share own = loaded(op, asked, load), *share = &own;
 	const struct mq_software *software = mq_question_software(q);
-	bool gathered = gather_logits(op, software, asked);
+	/* of ranks that have a part of the vocabulary each */
+	bool gathered = op->kind == MQ_OP_LOSS && software->gather_logits && asked->split[MQ_DIM_OUT] > 1;
 
 	if (gathered)
 		own.split[MQ_DIM_OUT] = 1;

@@ -187,7 +187,8 @@ static void test_32_bits(void **state)
 }
 
 /* An operator of training asks the same model: flops below those of all pairs are windows', and the later steps of
- * a ring, whose causal work is balanced, have all queries and half of a block's keys or the other way round. */
+ * a ring, whose causal work is balanced, have all queries and half of a block's keys or the other way round, and take
+ * what the slower of the two takes. */
 static void test_operators_ask_it(void **state)
 {
 	struct mq_device_calib *d = hopper();
@@ -214,7 +215,7 @@ static void test_operators_ask_it(void **state)
 	c = (struct mq_attention_call){ 1, 50, 50, 1024, 512, 128, .dtype = MQ_FP16 };
 	other = (struct mq_attention_call){ 1, 50, 50, 512, 1024, 128, .dtype = MQ_FP16 };
 	near(mq_cost_kernel(d, &k),
-	     1.5 * (mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) + mq_attention_time(d, MQ_LIBRARY_FLASH2, &other)));
+	     3 * fmax(mq_attention_time(d, MQ_LIBRARY_FLASH2, &c), mq_attention_time(d, MQ_LIBRARY_FLASH2, &other)));
 	d->attention_scale = .5; /* measured to be half as fast as counted */
 	double half = mq_cost_kernel(d, &k);
 	d->attention_scale = 1;
