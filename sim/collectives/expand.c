@@ -97,8 +97,7 @@ static void flush_local(struct expansion *x, uint32_t node, uint32_t to_node)
 			continue;
 		src = mq_node_rank(x->group, node, i / m);
 		dst = mq_node_rank(x->group, to_node, i % m);
-		if (src != dst && !(x->request->kind == MQ_COLL_BROADCAST && dst == x->request->root) &&
-		    !(x->request->kind == MQ_COLL_REDUCE && src == x->request->root))
+		if (src != dst && (x->request->closed || !mq_coll_skips(x->request->kind, x->request->root, src, dst)))
 			mq_flow_add(x->list, src, dst, x->edge[i]);
 		x->edge[i] = 0;
 	}

@@ -128,7 +128,7 @@ static void tree_ll_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 
 void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, struct mq_coll_cost *cost)
 {
-	bool chain = t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE;
+	bool chain = mq_coll_has_root(t->kind);
 
 	if (algo == MQ_ALGO_NVLS || algo == MQ_ALGO_NVLS_TREE) {
 		nvls_fill(t, algo, cost);

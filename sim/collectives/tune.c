@@ -284,7 +284,7 @@ static double ring_latency(const struct mq_tune *t, const struct mq_nccl_latency
 
 	if (proto == MQ_PROTO_SIMPLE)
 		overhead *= 3;
-	if (t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE) {
+	if (mq_coll_has_root(t->kind)) {
 		if (actual) /* the chain from the root to the last rank */
 			return c->base[MQ_ALGO_RING][proto] + (t->n - t->n_nodes) * step + (t->n_nodes - 1) * net;
 		if (t->topo->n_rings == 1)

@@ -29,9 +29,11 @@ enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct
 				   struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
 	const struct mq_schedule *s = request->view.schedule;
-	struct mq_costing costing = {
-		.view = request->view, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
-	};
+	struct mq_costing costing = { .view = request->view,
+				      .cluster = request->cluster,
+				      .calib = request->calib,
+				      .jitter = request->jitter,
+				      .times_only = request->times_only };
 	struct mq_events ev;
 	struct mq_walk walk;
 

@@ -19,6 +19,7 @@ struct mq_exec_request {
 	double timeout_s;               /* simulated seconds after which the verdict is TIMEOUT */
 	double simulation_s;            /* clock seconds that it may take, as far as its size tells; 0 = no limit */
 	bool interference;              /* communication and compute slow each other */
+	bool times_only;                /* nobody asks what links carry */
 	bool all_flows;                 /* simulate every flow, met or not: the same, but slower */
 	const struct mq_jitter *jitter; /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
 };

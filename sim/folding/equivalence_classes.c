@@ -319,25 +319,6 @@ bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communicat
 
 /* ---- times -------------------------------------------------------------------------------------- */
 
-static double bound_of(const struct mq_equivalence *q, struct mq_arena *scratch)
-{
-	const struct mq_fluid *net = &q->net;
-	double *load_B = mq_arena_array(scratch, net->n_links, double), longest = 0;
-
-	for (uint32_t i = 0; i < net->n_flows; i++) {
-		double rate = net->cap_Bps[i];
-
-		for (uint32_t k = net->first[i]; k < net->first[i + 1]; k++) {
-			rate = fmin(rate, net->bw_Bps[net->link[k]]);
-			load_B[net->link[k]] += q->bytes[i] * net->weight[k];
-		}
-		longest = fmax(longest, q->bytes[i] / rate);
-	}
-	for (uint32_t l = 0; l < net->n_links; l++)
-		longest = fmax(longest, load_B[l] / net->bw_Bps[l]);
-	return longest;
-}
-
 /* Until the last flow has ended; `same` tells whether the replicas did so together. */
 static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool *same)
 {
@@ -372,26 +353,170 @@ static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool
 	return now_s;
 }
 
+static bool has_root(const struct mq_task *t)
+{
+	return t->kind == MQ_TASK_COLLECTIVE && mq_coll_has_root(t->coll);
+}
+
+static bool is_closed(const struct mq_task *t)
+{
+	return has_root(t) && t->root == MQ_NONE;
+}
+
+/* Two bounds that often meet: a link takes load / bandwidth at least; and a flow gets at least an equal part of its
+ * narrowest link at any time, since where it is held up nobody gets more. Where they meet, no rates need be found.
+ *
+ * A ring without the edges at a root takes as long as the closed one if every replica keeps a link that takes longest.
+ * Roots are told apart by 64 bits: a link on which flows meet with others of the same bit counts as lost to all these. */
+struct bounds {
+	struct mq_replica_flows *im;
+	const struct mq_task *task;
+	struct mq_arena *arena;
+	uint32_t n_crossed, room, *crossed;
+	/* of the replica looked at last */
+	double least_s, most_s;
+	uint64_t lost; /* roots whose edges cross all links that take longest */
+};
+
+static void take_least(struct bounds *b, double seconds, uint64_t roots)
+{
+	if (seconds > b->least_s * (1 + 1e-12))
+		b->lost = roots;
+	else if (seconds >= b->least_s * (1 - 1e-12))
+		b->lost &= roots;
+	b->least_s = fmax(b->least_s, seconds);
+}
+
+/* Counts a flow on its links, or finds its bounds. */
+static enum mq_status look_at_flow(struct bounds *b, const struct mq_replica_flow *replica, const struct mq_flow *f,
+				   bool count, struct mq_err *err)
+{
+	const struct mq_route *route = NULL;
+	uint32_t src = replica->rank[f->src], dst = replica->rank[f->dst];
+	uint64_t root = 1ull << (b->task->coll == MQ_COLL_REDUCE ? f->src : f->dst) % 64;
+	double cap = f->rate_Bps, most_s = 0;
+
+	if (src != dst)
+		MQ_TRY(mq_cluster_route(b->im->cluster, src, dst, &route, err));
+	for (uint32_t k = 0; route && k < route->n_links; k++) {
+		uint32_t l = route->link[k];
+		struct mq_link_load *load = &b->im->load[l];
+		double bw = mq_link_usable_Bps(&b->im->cluster->link[l]);
+
+		if (b->im->cluster->link[l].fatpipe) {
+			cap = fmin(cap, bw);
+		} else if (b->im->uncontended[l]) {
+			continue;
+		} else if (count) {
+			if (!load->n++)
+				MQ_PUSH(b->arena, b->crossed, b->n_crossed, b->room, l);
+			load->bytes += f->bytes;
+			load->roots |= root;
+		} else {
+			take_least(b, load->bytes / bw, load->roots);
+			most_s = fmax(most_s, f->bytes / (bw / load->n));
+		}
+	}
+	take_least(b, f->bytes / cap, root);
+	b->most_s = fmax(b->most_s, fmax(most_s, f->bytes / cap));
+	return MQ_OK;
+}
+
+static enum mq_status look_at_replica(struct bounds *b, uint32_t i, bool count, struct mq_err *err)
+{
+	struct mq_replica_flow replica;
+
+	b->least_s = b->most_s = 0;
+	b->lost = UINT64_MAX;
+	MQ_TRY(mq_replica_flows_get(b->im, b->task, i, &replica, err));
+	for (uint32_t f = 0; f < replica.n_flows; f++)
+		if (replica.flow[f].bytes > 0)
+			MQ_TRY(look_at_flow(b, &replica, &replica.flow[f], count, err));
+	return MQ_OK;
+}
+
+/* The bounds of the first `count` replicas, alone on the links; *tells: they meet, and all end together. */
+static enum mq_status find_bounds(struct bounds *b, uint32_t count, double *least_s, bool *tells, struct mq_err *err)
+{
+	double most_s = 0, first_s = INFINITY;
+	bool closed = is_closed(b->task);
+
+	*least_s = 0;
+	*tells = true;
+	for (uint32_t i = 0; i < count; i++)
+		MQ_TRY(look_at_replica(b, i, true, err));
+	for (uint32_t i = 0; i < count; i++) {
+		MQ_TRY(look_at_replica(b, i, false, err));
+		first_s = fmin(first_s, b->least_s);
+		*least_s = fmax(*least_s, b->least_s);
+		most_s = fmax(most_s, b->most_s);
+		*tells &= !closed || !b->lost;
+	}
+	/* A link that takes longest holds its flows to the end: replicas with one of them end together. */
+	*tells &= most_s <= *least_s * (1 + 1e-12) && first_s >= *least_s * (1 - 1e-12);
+	return MQ_OK;
+}
+
+static enum mq_status bound_of(struct mq_replica_flows *im, const struct mq_task *t, uint32_t count,
+			       struct mq_arena *scratch, double *least_s, bool *tells, struct mq_err *err)
+{
+	struct bounds b = { .im = im, .task = t, .arena = scratch };
+	enum mq_status status = find_bounds(&b, count, least_s, tells, err);
+
+	for (uint32_t i = 0; i < b.n_crossed; i++)
+		im->load[b.crossed[i]] = (struct mq_link_load){ 0 };
+	return status;
+}
+
+/* The representative's time without the other replicas, of what has a root: that of others is known. */
+static enum mq_status find_own(struct mq_replica_flows *im, const struct mq_task *t, struct mq_arena *scratch,
+			       struct mq_replica_flow_times *times, struct mq_err *err)
+{
+	struct mq_replica_flow own;
+	double end_s;
+	bool tells;
+
+	MQ_TRY(bound_of(im, t, 1, scratch, &end_s, &tells, err));
+	times->any_root &= tells;
+	if (!tells && !is_closed(t)) {
+		MQ_TRY(mq_replica_flows_get(im, t, 0, &own, err));
+		MQ_TRY(mq_flows_time(im->cluster, own.rank, own.flow, own.n_flows, scratch, &end_s, err));
+	}
+	times->own_s = times->latency_s + end_s;
+	return MQ_OK;
+}
+
 static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_task *t,
 				 struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_equivalence q;
 	uint32_t count = mq_replica_flows_count(im, t);
-	bool equal = count > 0, together = true;
+	bool equal = count > 0, tells;
+	struct mq_equivalence q;
+	double end_s;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
 
 		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
-		if (i == 0)
+		if (i == 0) {
 			times->latency_s = replica.latency_s;
+			times->own_s = replica.alone_s;
+		}
 		equal = equal && fabs(replica.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
 	}
-	MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
-	times->alone_s = times->latency_s + run_alone(&q, &scratch, &together);
-	times->bound_s = fmin(times->latency_s + bound_of(&q, &scratch), times->alone_s);
-	times->same = equal && together;
+	times->any_root = is_closed(t);
+	if (has_root(t))
+		MQ_TRY(find_own(im, t, &scratch, times, err));
+	MQ_TRY(bound_of(im, t, count, &scratch, &end_s, &tells, err));
+	times->any_root &= tells;
+	times->alone_s = times->bound_s = times->latency_s + end_s;
+	if (!tells && !is_closed(t)) {
+		MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
+		times->alone_s = times->latency_s + run_alone(&q, &scratch, &times->same);
+		times->bound_s = fmin(times->bound_s, times->alone_s);
+	}
+	times->same &= equal;
 	return MQ_OK;
 }
 
@@ -407,6 +532,15 @@ enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct 
 			 pair ? 0 : t->algo,
 			 pair ? 0 : t->proto,
 			 pair ? 0 : t->root };
+
+	if (has_root(t) && !is_closed(t)) {
+		struct mq_task closed = *t;
+
+		closed.root = MQ_NONE;
+		MQ_TRY(mq_replica_flows_times(im, &closed, times, err));
+		if (times->any_root)
+			return MQ_OK;
+	}
 	uint32_t at = mq_index_put(im->known, key, sizeof(key), im->n_times, &found);
 
 	if (!found) {

@@ -43,7 +43,9 @@ static inline bool mq_equivalence_differ(double first_s, double last_s)
 struct mq_replica_flow_times {
 	double latency_s, alone_s;
 	double bound_s; /* latency, and no flow or link can be faster */
+	double own_s;   /* of a collective: the representative's, with no other replica on the links either */
 	bool same;      /* all replicas have this latency and end together */
+	bool any_root;  /* asked with root MQ_NONE, which closes the ring: true of every root; else they are bounds */
 };
 enum mq_status mq_replica_flows_times(struct mq_replica_flows *replicas, const struct mq_task *task,
 				      struct mq_replica_flow_times *times, struct mq_err *err) MQ_MUST_CHECK;

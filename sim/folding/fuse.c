@@ -125,15 +125,18 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	struct mq_low *low = f->low;
 	struct looker l = { .users = f->users, .device = t->device };
 	struct mq_replica_flow_times times;
+	struct mq_task any_root = *t;
 
+	if (mq_coll_has_root(t->coll))
+		any_root.root = MQ_NONE;
 	*seconds = NAN;
 	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, t, look_at_link, &l, f->err));
+	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, look_at_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, t, &times, f->err));
-	*seconds = times.alone_s;
+	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, &any_root, &times, f->err));
+	*seconds = times.any_root || any_root.root == t->root ? times.alone_s : (double)NAN;
 	return MQ_OK;
 }
 
@@ -141,7 +144,7 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 static enum mq_status known_time(struct fuser *f, const struct mq_task *t, double *seconds)
 {
 	const struct mq_low *low = f->low;
-	double key[] = { t->coll, t->comm, t->bytes, t->dtype, t->root };
+	double key[] = { t->coll, t->comm, t->bytes, t->dtype };
 	bool found;
 
 	*seconds = NAN;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "folding/replica_flows.h"
 
+#include <math.h>
+
 #include "maquette/map.h"
 #include "maquette/rng.h"
 
@@ -18,6 +20,7 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 	im->expanded = mq_index_new(arena);
 	im->known = mq_index_new(arena);
 	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
+	im->load = mq_arena_array(arena, cluster->n_links, struct mq_link_load);
 	return im;
 }
 
@@ -78,11 +81,14 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 		good = cover(fold, rank, n, base, covered);
 		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
 	}
-	for (uint32_t i = 0; i < n; i++) { /* each member's block is full there, in every period */
+	for (uint32_t i = 0, last = MQ_NONE; i < n; i++) { /* each member's block is full there, in every period */
 		uint32_t block = fold->position[rank[i]] % fold->period / fold->size * fold->size;
 
-		for (uint32_t k = 0; k < stands_for(fold) && fold->rank_of[rank[i]] == fold->rank_of[rank[0]]; k++)
+		if (block == last || fold->rank_of[rank[i]] != fold->rank_of[rank[0]])
+			continue;
+		for (uint32_t k = 0; k < stands_for(fold); k++)
 			good = good && covered[block + mq_fold_base(fold, k)];
+		last = block;
 	}
 	if (!good)
 		bases->n = 0;
@@ -115,15 +121,16 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 	return h;
 }
 
-/* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
+/* Groups that look alike get the same flows, by position: each kind of call is expanded once, for any root. */
 static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
 			     struct mq_coll_flows *flows, struct mq_err *err)
 {
-	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root, 0 };
+	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
 	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
 	bool found;
 
-	memcpy(&key[7], &t->bytes, sizeof(key[7]));
+	rq.closed = true;
+	memcpy(&key[6], &t->bytes, sizeof(key[6]));
 	uint32_t at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
 	if (!found) {
 		MQ_TRY(mq_collective_expand(im->cluster, im->calib, &rq, im->arena, flows, err));
@@ -131,6 +138,22 @@ static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *
 	}
 	*flows = im->flows[at];
 	return MQ_OK;
+}
+
+/* What is left of a closed ring for this root; MQ_NONE: all. */
+static void open_ring(struct mq_replica_flows *im, const struct mq_task *t, struct mq_replica_flow *replica)
+{
+	uint32_t n = 0;
+
+	if (im->chain_room < replica->n_flows)
+		im->chain =
+			mq_arena_grow(im->arena, im->chain, sizeof(*im->chain), 0, replica->n_flows, &im->chain_room);
+	for (uint32_t f = 0; f < replica->n_flows; f++)
+		if (!mq_coll_skips(t->coll, t->root, replica->flow[f].src, replica->flow[f].dst))
+			im->chain[n++] = replica->flow[f];
+	replica->n_flows = n;
+	replica->flow = im->chain;
+	replica->alone_s = NAN;
 }
 
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
@@ -152,6 +175,8 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 		replica->channels = flows.channels;
 		replica->n_flows = flows.n_flows;
 		replica->flow = flows.flow;
+		if (mq_coll_has_root(t->coll))
+			open_ring(im, t, replica);
 		return MQ_OK;
 	}
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };

@@ -20,6 +20,12 @@ struct mq_bases {
 	uint32_t *base; /* translations of the group, 0 first */
 };
 
+struct mq_link_load { /* flows that cross a link */
+	uint32_t n;
+	double bytes;
+	uint64_t roots; /* see equivalence_classes.c */
+};
+
 /* For the files of folding alone. */
 struct mq_replica_flows {
 	const struct mq_cluster *cluster;
@@ -35,8 +41,11 @@ struct mq_replica_flows {
 	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
 	struct mq_replica_flow_times *times;
-	uint32_t *rank;     /* of the replica asked for last */
-	struct mq_flow one; /* of the send asked for last */
+	uint32_t *rank;      /* of the replica asked for last */
+	struct mq_flow one;  /* of the send asked for last */
+	uint32_t chain_room; /* of chain: the flows of the broadcast or reduce asked for last */
+	struct mq_flow *chain;
+	struct mq_link_load *load; /* [links] 0 between calls */
 };
 
 /* Borrows all of them; of the view's schedule, communicators and devices must be there, of its fold all but the
@@ -52,7 +61,7 @@ struct mq_replica_flow {
 	uint32_t n;
 	const uint32_t *rank; /* [n] cluster ranks; valid until the next call */
 	double latency_s;
-	double alone_s;    /* of a collective: nothing else, no other replica, is on the links */
+	double alone_s;    /* of a collective: nothing else, no other replica, is on the links; NAN if it has a root */
 	uint32_t channels; /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */

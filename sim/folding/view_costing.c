@@ -38,9 +38,12 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = c->view.schedule;
 
-	*c = (struct mq_costing){
-		.view = c->view, .cluster = c->cluster, .calib = c->calib, .jitter = c->jitter, .arena = arena
-	};
+	*c = (struct mq_costing){ .view = c->view,
+				  .cluster = c->cluster,
+				  .calib = c->calib,
+				  .jitter = c->jitter,
+				  .times_only = c->times_only,
+				  .arena = arena };
 	find_speeds(c);
 	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, double);
 	for (size_t i = 0; i < (size_t)s->n_works * c->n_speeds; i++)
@@ -182,7 +185,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->bound_s = times.bound_s;
 	m->n_flows = replica.n_flows;
 	m->channels = replica.channels;
-	m->memory_Bps = mq_predict_memory_Bps(t, replica.flow, replica.n_flows, replica.n, replica.alone_s);
+	m->memory_Bps = mq_predict_memory_Bps(t, replica.flow, replica.n_flows, replica.n, times.own_s);
 	return MQ_OK;
 }
 
@@ -271,6 +274,30 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 	return MQ_OK;
 }
 
+/* Bytes that each link carried. */
+static enum mq_status find_link_loads(struct mq_costing *c, const struct mq_events *ev, struct mq_timeline *tl,
+				      struct mq_err *err)
+{
+	const struct mq_schedule *s = c->view.schedule;
+
+	/* A walk that ended in a deadlock has not asked for all communications: there may be new ones. */
+	uint32_t *communication = mq_arena_array(c->arena, ev->n, uint32_t);
+	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
+		const struct mq_task *t = &s->task[ev->first[e]];
+
+		communication[e] = MQ_NONE;
+		if (t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY)
+			MQ_TRY(mq_costing_communication(c, t, &communication[e], err));
+	}
+	uint64_t *calls = mq_arena_array(c->arena, c->n_communications, uint64_t);
+	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
+		if (communication[e] != MQ_NONE)
+			calls[communication[e]]++;
+	tl->n_links = c->cluster->n_links;
+	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
+	return load_links(c, calls, tl->link_busy_B, err);
+}
+
 static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 {
 	const struct mq_schedule *s = c->view.schedule;
@@ -306,22 +333,8 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 		tl->finish_s[i] = finish_s[ev->of[i]];
 		tl->step_time_s = fmax(tl->step_time_s, tl->finish_s[i]);
 	}
-	/* A walk that ended in a deadlock has not asked for all communications: there may be new ones. */
-	uint32_t *communication = mq_arena_array(c->arena, ev->n, uint32_t);
-	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
-		const struct mq_task *t = &s->task[ev->first[e]];
-
-		communication[e] = MQ_NONE;
-		if (t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY)
-			MQ_TRY(mq_costing_communication(c, t, &communication[e], err));
-	}
-	uint64_t *calls = mq_arena_array(c->arena, c->n_communications, uint64_t);
-	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
-		if (communication[e] != MQ_NONE)
-			calls[communication[e]]++;
-	tl->n_links = c->cluster->n_links;
-	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
-	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));
+	if (!c->times_only)
+		MQ_TRY(find_link_loads(c, ev, tl, err));
 	if (c->view.fold)
 		folded_times(c, tl);
 	return MQ_OK;

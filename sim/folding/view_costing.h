@@ -13,12 +13,13 @@
 #include "costing/predict.h"
 #include "folding/view.h"
 
-/* The first four are the caller's to set before mq_costing_init. */
+/* The first five are the caller's to set before mq_costing_init. */
 struct mq_costing {
 	struct mq_view view;
 	const struct mq_cluster *cluster; /* bound to calib */
 	const struct mq_calib *calib;
 	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
+	bool times_only;                /* the timeline tells nothing of links */
 	struct mq_arena *arena;
 	uint32_t n_speeds;             /* device types of the schedule, each at its clocks */
 	struct mq_device_calib *speed; /* [n_speeds] */

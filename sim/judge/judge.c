@@ -41,6 +41,7 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 					   .timeout_s = j->timeout_s,
 					   .simulation_s = j->simulation_s,
 					   .interference = j->interference,
+					   .times_only = out->view.fold && !j->keep_tasks,
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
 

@@ -11,7 +11,7 @@ struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
-	bool keep_tasks;  /* see mq_fold_request */
+	bool keep_tasks;  /* see mq_fold_request; without, what links of a folded schedule carry is not told either */
 	double max_tasks; /* see mq_lower_request */
 	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;

@@ -320,6 +320,11 @@ static struct mq_shape random_shape(struct mq_rng *rng, struct mq_arena *arena)
 	return shape;
 }
 
+static bool sharded(uint8_t sync)
+{
+	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2;
+}
+
 struct tally {
 	uint32_t tried, lowered, folded, exact;
 	uint32_t bare, uneven; /* of the exact ones, with a stage without layers, with unequal shares */
@@ -400,6 +405,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 		plan.explicit = MQ_EXPLICIT_ALL;
 		plan.overlap_grads = overlap;
 		plan.overlap_param_gather = tally->tried % 2;
+		plan.broadcast_params = !plan.overlap_param_gather && sharded(shape.sync);
 		/* refused where there is nothing to overlap: never where there is */
 		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;
 		plan.overlap_experts = shape.ep > 1 && tally->tried % 2 == 0 &&

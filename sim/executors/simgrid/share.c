@@ -139,6 +139,21 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 	return MQ_OK;
 }
 
+/* Two broadcasts, or reductions, that differ in their roots use every link of a third: no edge is missing in both. */
+static bool adds_no_link(const struct mq_sharing *f, const uint32_t *m)
+{
+	const struct mq_task *t[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		t[i] = f->c->communication[m[i]].task;
+		if (t[i]->kind != MQ_TASK_COLLECTIVE || !mq_coll_has_root(t[i]->coll) || t[i]->comm != t[0]->comm ||
+		    t[i]->coll != t[0]->coll || t[i]->bytes != t[0]->bytes || t[i]->dtype != t[0]->dtype ||
+		    t[i]->algo != t[0]->algo || t[i]->proto != t[0]->proto || f->user_of[m[i]] != f->user_of[m[0]])
+			return false;
+	}
+	return t[0]->root != t[1]->root;
+}
+
 /* Communications are taken user by user, so that one look at the stamp tells whether a user is listed. */
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
@@ -155,14 +170,16 @@ static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 		by_user[first[f->user_of[m] + 1]++] = m;
 	f->link_first = mq_arena_array(f->arena, n_links + 2, uint32_t);
 	for (uint32_t k = 0; k < n; k++)
-		MQ_TRY(note_links(&notes, by_user[k], err));
+		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
+			MQ_TRY(note_links(&notes, by_user[k], err));
 	for (uint32_t l = 0; l < n_links; l++)
 		f->link_first[l + 2] += f->link_first[l + 1];
 	f->link_user = mq_arena_array(f->arena, f->link_first[n_links + 1], uint32_t);
 	memset(notes.stamp, 0, (size_t)n_links * sizeof(*notes.stamp));
 	notes.fill = true;
 	for (uint32_t k = 0; k < n; k++)
-		MQ_TRY(note_links(&notes, by_user[k], err));
+		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
+			MQ_TRY(note_links(&notes, by_user[k], err));
 	return MQ_OK;
 }
 

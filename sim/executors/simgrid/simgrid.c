@@ -407,9 +407,11 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	mq_arena_rewind(arena, mark);
-	sim->costing = (struct mq_costing){
-		.view = request->view, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
-	};
+	sim->costing = (struct mq_costing){ .view = request->view,
+					    .cluster = request->cluster,
+					    .calib = request->calib,
+					    .jitter = request->jitter,
+					    .times_only = request->times_only };
 	mq_costing_init(&sim->costing, arena);
 	if (!mq_costing_possible(&sim->costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;

@@ -38,8 +38,20 @@ struct mq_coll_request {
 	enum mq_algo algo; /* AUTO: chosen as NCCL does */
 	enum mq_proto proto;
 	uint32_t root;
+	bool closed;     /* broadcast, reduce: with the edges into (out of) the root, whichever it is */
 	bool misaligned; /* ranks' parts do not begin at multiples of 16 bytes (frameworks pad) */
 };
+
+static inline bool mq_coll_has_root(enum mq_coll_kind kind)
+{
+	return kind == MQ_COLL_BROADCAST || kind == MQ_COLL_REDUCE;
+}
+
+/* These go along a ring, without the edges that would bring the root its own bytes, or take the result from it. */
+static inline bool mq_coll_skips(enum mq_coll_kind kind, uint32_t root, uint32_t src, uint32_t dst)
+{
+	return (kind == MQ_COLL_BROADCAST && dst == root) || (kind == MQ_COLL_REDUCE && src == root);
+}
 
 /* The request of a collective task whose members are these cluster ranks. */
 struct mq_task;
