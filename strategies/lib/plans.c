@@ -1,9 +1,33 @@
 /* plans.c - see plans.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/plans.h"
+#include "lib/layers.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+struct timed {
+	uint32_t rank;
+	double seconds;
+};
+MQ_COMPARE(faster_first, struct timed, MQ_ORDER(a->seconds, b->seconds) ?: MQ_ORDER(a->rank, b->rank))
+MQ_COMPARE(in_rank_order, uint32_t, MQ_ORDER(*a, *b))
+
+/* Few of unlike devices are the fastest, as sets of shapes.h are. */
+static void keep_fastest(const struct mq_problem *problem, struct mq_devices *devices, uint32_t limit,
+			 struct mq_arena *arena)
+{
+	struct timed *all = mq_arena_array(arena, devices->n, struct timed);
+
+	for (uint32_t i = 0; i < devices->n; i++)
+		all[i] = (struct timed){ devices->rank[i], mq_model_s(problem, devices->rank[i]) };
+	qsort(all, devices->n, sizeof(*all), faster_first);
+	devices->n = limit;
+	for (uint32_t i = 0; i < limit; i++)
+		devices->rank[i] = all[i].rank;
+	qsort(devices->rank, limit, sizeof(*devices->rank), in_rank_order);
+}
 
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena)
 {
@@ -16,8 +40,10 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 		if (cluster->device[i].kind == MQ_GPU)
 			kind = MQ_GPU;
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
-		if (cluster->device[i].kind == kind && (!limit || devices.n < limit))
+		if (cluster->device[i].kind == kind)
 			devices.rank[devices.n++] = i;
+	if (limit && limit < devices.n)
+		keep_fastest(problem, &devices, limit, arena);
 	return devices;
 }
 

@@ -11,8 +11,8 @@ static inline const struct mq_software *mq_software_of(const struct mq_problem *
 	return mq_question_software(problem->q);
 }
 
-/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank order, at most
- * max_devices. */
+/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank order; of
+ * more than max_devices the fastest. */
 struct mq_devices {
 	uint32_t n;
 	uint32_t *rank;

@@ -283,7 +283,8 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 		mq_arena_rewind(&r->scratch, each);
 		time = mq_tick(r->problem, (double)NAN, "refining");
 	}
-	qsort(p->near, p->n, sizeof(*p->near), sooner);
+	if (p->n)
+		qsort(p->near, p->n, sizeof(*p->near), sooner);
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
 	r->expansions++;
