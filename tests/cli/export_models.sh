@@ -72,15 +72,13 @@ else:
         if k not in rows["offload_optimizer"]: print("no key offload_optimizer", k)
 P
 one() { # SOFTWARE TARGET MODEL
-	local gpu=H100-SXM-80GB nodes=8 batch=256 evals=3 q out in
+	local gpu=H100-SXM-80GB nodes=8 batch=256 q out in
 	[ "$3" = deepseek-v3 ] && nodes=128 batch=2048
-	# its experts, gathered layer by layer, take a third of this case to simulate
-	[ "$1$3" = megatron-fsdpdeepseek-v3 ] && evals=1
 	# without expert parallelism ZeRO-3 gathers all 256 experts of a layer: 119 GB on a device
 	[ "$2$3" = deepspeeddeepseek-v3 ] && gpu=H200-SXM-141GB
 	q=(-m "$3.json" --seq 2048 --batch $batch --dtype bf16 -p "gpu=$gpu nodes=$nodes" -j 1)
 	rm -rf o x; mkdir x; out=x/out; in=$out; [ "$2" = deepspeed ] && { out=x; in=x/ds_config.json; }
-	"$M" search "${q[@]}" --software "$1" -e expert --evals $evals --top 1 -o o >/dev/null 2>err ||
+	"$M" search "${q[@]}" --software "$1" -e expert --evals 1 --top 1 -o o >/dev/null 2>err ||
 		{ echo "$2 $3: $(tail -n 1 err | cut -d: -f2-)"; return; }
 	"$M" export o/plan-1.json "${q[@]}" --to "$2" -o $out >/dev/null 2>err || { echo "$2 $3: $(tail -n 1 err | cut -d: -f3-)"; return; }
 	python3 check.py "$2" $in "$ROOT/tests/flags" || bad=1
