@@ -68,28 +68,21 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 	flow->n++;
 }
 
-static enum mq_status add_flow(struct partition *p, uint32_t communication, const struct mq_replica_flow *replica,
-			       const struct mq_flow *f, struct mq_err *err)
+static void add_flow(struct partition *p, uint32_t communication, const struct mq_flow *f, const struct mq_route *route)
 {
 	struct instance flow = {
 		.bytes = f->bytes, .cap_Bps = f->rate_Bps, .way_Bps = INFINITY, .first = p->n_crossed
 	};
-	uint32_t src = replica->rank[f->src], dst = replica->rank[f->dst];
-	const struct mq_route *route;
 
 	if (!(f->bytes > 0))
-		return MQ_OK;
-	if (src != dst) {
-		MQ_TRY(mq_cluster_route(p->im->cluster, src, dst, &route, err));
-		for (uint32_t k = 0; k < route->n_links; k++)
-			cross(p, &flow, route->link[k]);
-	}
+		return;
+	for (uint32_t k = 0; k < route->n_links; k++)
+		cross(p, &flow, route->link[k]);
 	if (!flow.n && isinf(flow.cap_Bps))
-		return MQ_OK; /* nothing limits it: it takes no time */
+		return; /* nothing limits it: it takes no time */
 	flow.colour = mq_map_mix(mq_map_mix(communication + 1, bits(flow.bytes)),
 				 mq_map_mix(bits(flow.cap_Bps), bits(flow.way_Bps)));
 	MQ_PUSH(p->arena, p->flow, p->n, p->room, flow);
-	return MQ_OK;
 }
 
 static enum mq_status add_communication(struct partition *p, uint32_t communication, const struct mq_task *t,
@@ -103,7 +96,7 @@ static enum mq_status add_communication(struct partition *p, uint32_t communicat
 
 		MQ_TRY(mq_replica_flows_get(p->im, t, i, &replica, err));
 		for (uint32_t f = 0; f < replica.n_flows; f++)
-			MQ_TRY(add_flow(p, communication, &replica, &replica.flow[f], err));
+			add_flow(p, communication, &replica.flow[f], replica.route[f]);
 		range.end = p->n;
 		MQ_PUSH(p->arena, p->replica, p->n_replicas, p->replica_room, range);
 	}
@@ -388,17 +381,12 @@ static void take_least(struct bounds *b, double seconds, uint64_t roots)
 }
 
 /* Counts a flow on its links, or finds its bounds. */
-static enum mq_status look_at_flow(struct bounds *b, const struct mq_replica_flow *replica, const struct mq_flow *f,
-				   bool count, struct mq_err *err)
+static void look_at_flow(struct bounds *b, const struct mq_flow *f, const struct mq_route *route, bool count)
 {
-	const struct mq_route *route = NULL;
-	uint32_t src = replica->rank[f->src], dst = replica->rank[f->dst];
 	uint64_t root = 1ull << (b->task->coll == MQ_COLL_REDUCE ? f->src : f->dst) % 64;
 	double cap = f->rate_Bps, most_s = 0;
 
-	if (src != dst)
-		MQ_TRY(mq_cluster_route(b->im->cluster, src, dst, &route, err));
-	for (uint32_t k = 0; route && k < route->n_links; k++) {
+	for (uint32_t k = 0; k < route->n_links; k++) {
 		uint32_t l = route->link[k];
 		struct mq_link_load *load = &b->im->load[l];
 		double bw = mq_link_usable_Bps(&b->im->cluster->link[l]);
@@ -419,7 +407,6 @@ static enum mq_status look_at_flow(struct bounds *b, const struct mq_replica_flo
 	}
 	take_least(b, f->bytes / cap, root);
 	b->most_s = fmax(b->most_s, fmax(most_s, f->bytes / cap));
-	return MQ_OK;
 }
 
 static enum mq_status look_at_replica(struct bounds *b, uint32_t i, bool count, struct mq_err *err)
@@ -431,7 +418,7 @@ static enum mq_status look_at_replica(struct bounds *b, uint32_t i, bool count, 
 	MQ_TRY(mq_replica_flows_get(b->im, b->task, i, &replica, err));
 	for (uint32_t f = 0; f < replica.n_flows; f++)
 		if (replica.flow[f].bytes > 0)
-			MQ_TRY(look_at_flow(b, &replica, &replica.flow[f], count, err));
+			look_at_flow(b, &replica.flow[f], replica.route[f], count);
 	return MQ_OK;
 }
 

@@ -18,6 +18,7 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 	im->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
 	im->uncontended = mq_arena_array(arena, cluster->n_links, bool);
 	im->expanded = mq_index_new(arena);
+	im->routed = mq_index_new(arena);
 	im->known = mq_index_new(arena);
 	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
 	im->load = mq_arena_array(arena, cluster->n_links, struct mq_link_load);
@@ -123,20 +124,38 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 
 /* Groups that look alike get the same flows, by position: each kind of call is expanded once, for any root. */
 static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
-			     struct mq_coll_flows *flows, struct mq_err *err)
+			     uint32_t *at, struct mq_err *err)
 {
+	struct mq_coll_flows flows;
 	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
 	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
 	bool found;
 
 	rq.closed = true;
 	memcpy(&key[6], &t->bytes, sizeof(key[6]));
-	uint32_t at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
+	*at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
 	if (!found) {
-		MQ_TRY(mq_collective_expand(im->cluster, im->calib, &rq, im->arena, flows, err));
-		MQ_PUSH(im->arena, im->flows, im->n_flows, im->flows_room, *flows);
+		MQ_TRY(mq_collective_expand(im->cluster, im->calib, &rq, im->arena, &flows, err));
+		MQ_PUSH(im->arena, im->flows, im->n_flows, im->flows_room, flows);
 	}
-	*flows = im->flows[at];
+	return MQ_OK;
+}
+
+static enum mq_status find_routes(struct mq_replica_flows *im, const uint32_t key[3], struct mq_replica_flow *replica,
+				  struct mq_err *err)
+{
+	bool found;
+	uint32_t at = mq_index_put(im->routed, key, 3 * sizeof(*key), im->n_routes, &found);
+
+	if (!found) {
+		const struct mq_route **route = mq_arena_array(im->arena, replica->n_flows, const struct mq_route *);
+
+		MQ_PUSH(im->arena, im->routes, im->n_routes, im->routes_room, route);
+		for (uint32_t f = 0; f < replica->n_flows; f++)
+			MQ_TRY(mq_cluster_route(im->cluster, replica->rank[replica->flow[f].src],
+						replica->rank[replica->flow[f].dst], &route[f], err));
+	}
+	replica->route = im->routes[at];
 	return MQ_OK;
 }
 
@@ -145,23 +164,27 @@ static void open_ring(struct mq_replica_flows *im, const struct mq_task *t, stru
 {
 	uint32_t n = 0;
 
-	if (im->chain_room < replica->n_flows)
-		im->chain =
-			mq_arena_grow(im->arena, im->chain, sizeof(*im->chain), 0, replica->n_flows, &im->chain_room);
+	if (im->chain_room < replica->n_flows) {
+		im->chain_room = replica->n_flows;
+		im->chain = mq_arena_array(im->arena, im->chain_room, struct mq_flow);
+		im->chain_route = mq_arena_array(im->arena, im->chain_room, const struct mq_route *);
+	}
 	for (uint32_t f = 0; f < replica->n_flows; f++)
-		if (!mq_coll_skips(t->coll, t->root, replica->flow[f].src, replica->flow[f].dst))
-			im->chain[n++] = replica->flow[f];
+		if (!mq_coll_skips(t->coll, t->root, replica->flow[f].src, replica->flow[f].dst)) {
+			im->chain[n] = replica->flow[f];
+			im->chain_route[n++] = replica->route[f];
+		}
 	replica->n_flows = n;
 	replica->flow = im->chain;
+	replica->route = im->chain_route;
 	replica->alone_s = NAN;
 }
 
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err)
 {
-	uint32_t pair[2], n, base;
+	uint32_t pair[2], n, base, at;
 	const uint32_t *own = members(im, t, pair, &n);
-	struct mq_coll_flows flows;
 	double alone_s;
 
 	base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : mq_fold_base(im->fold, i);
@@ -169,12 +192,13 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
 	*replica = (struct mq_replica_flow){ .n = n, .rank = im->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
-		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
-		replica->latency_s = flows.latency_s;
-		replica->alone_s = flows.alone_s;
-		replica->channels = flows.channels;
-		replica->n_flows = flows.n_flows;
-		replica->flow = flows.flow;
+		MQ_TRY(expand(im, t, im->rank, n, &at, err));
+		replica->latency_s = im->flows[at].latency_s;
+		replica->alone_s = im->flows[at].alone_s;
+		replica->channels = im->flows[at].channels;
+		replica->n_flows = im->flows[at].n_flows;
+		replica->flow = im->flows[at].flow;
+		MQ_TRY(find_routes(im, (uint32_t[]){ at, t->comm, i }, replica, err));
 		if (mq_coll_has_root(t->coll))
 			open_ring(im, t, replica);
 		return MQ_OK;
@@ -182,6 +206,9 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
 	replica->flow = &im->one;
 	replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
+	replica->route = &im->one_route;
+	if (replica->n_flows)
+		MQ_TRY(mq_cluster_route(im->cluster, im->rank[0], im->rank[1], &im->one_route, err));
 	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &replica->latency_s,
 			     &im->one.rate_Bps, &alone_s, err);
 }
@@ -197,18 +224,13 @@ static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_tas
 		struct mq_replica_flow replica;
 
 		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
-		for (uint32_t f = 0; f < replica.n_flows; f++) {
-			const struct mq_route *route;
-
-			MQ_TRY(mq_cluster_route(im->cluster, replica.rank[replica.flow[f].src],
-						replica.rank[replica.flow[f].dst], &route, err));
-			for (uint32_t k = 0; k < route->n_links; k++) {
-				uint32_t l = route->link[k];
+		for (uint32_t f = 0; f < replica.n_flows; f++)
+			for (uint32_t k = 0; k < replica.route[f]->n_links; k++) {
+				uint32_t l = replica.route[f]->link[k];
 
 				if (uncontended || (!im->uncontended[l] && !im->cluster->link[l].fatpipe))
 					see(l, replica.flow[f].bytes, data);
 			}
-		}
 	}
 	return MQ_OK;
 }

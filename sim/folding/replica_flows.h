@@ -38,13 +38,18 @@ struct mq_replica_flows {
 	struct mq_index *expanded; /* calls by kind and by where their members sit -> flows[] */
 	uint32_t n_flows, flows_room;
 	struct mq_coll_flows *flows;
+	struct mq_index *routed; /* flows[] on a group's replicas -> routes[] of their flows */
+	uint32_t n_routes, routes_room;
+	const struct mq_route ***routes;
 	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
 	struct mq_replica_flow_times *times;
-	uint32_t *rank;      /* of the replica asked for last */
-	struct mq_flow one;  /* of the send asked for last */
+	uint32_t *rank;     /* of the replica asked for last */
+	struct mq_flow one; /* of the send asked for last */
+	const struct mq_route *one_route;
 	uint32_t chain_room; /* of chain: the flows of the broadcast or reduce asked for last */
 	struct mq_flow *chain;
+	const struct mq_route **chain_route;
 	struct mq_link_load *load; /* [links] 0 between calls */
 };
 
@@ -64,7 +69,9 @@ struct mq_replica_flow {
 	double alone_s;    /* of a collective: nothing else, no other replica, is on the links; NAN if it has a root */
 	uint32_t channels; /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
-	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */
+	/* Valid until the next call; those of no bytes are no flows. */
+	const struct mq_flow *flow;
+	const struct mq_route *const *route; /* [n_flows] */
 };
 /* Replica i of count; 0 is the representative's own. */
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,

@@ -34,15 +34,16 @@ static enum mq_status add_ways(struct uncontended *s, const struct mq_task *t, s
 
 		MQ_TRY(mq_replica_flows_get(s->im, t, i, &replica, err));
 		for (uint32_t f = 0; f < replica.n_flows; f++) {
-			uint64_t src = replica.rank[replica.flow[f].src];
-			uint32_t dst = replica.rank[replica.flow[f].dst];
-			uint32_t index = mq_map_add(&s->pairs, src << 32 | dst);
+			const struct mq_flow *flow = &replica.flow[f];
+			uint32_t index = mq_map_add(&s->pairs,
+						    (uint64_t)replica.rank[flow->src] << 32 | replica.rank[flow->dst]);
+
 			if (index == s->n_ways) {
-				struct way way = { NULL, 0 };
-				MQ_TRY(mq_cluster_route(s->im->cluster, (uint32_t)src, dst, &way.route, err));
+				struct way way = { replica.route[f], 0 };
+
 				MQ_PUSH(s->arena, s->way, s->n_ways, s->room, way);
 			}
-			s->way[index].cap_Bps += replica.flow[f].rate_Bps;
+			s->way[index].cap_Bps += flow->rate_Bps;
 		}
 	}
 	return MQ_OK;
