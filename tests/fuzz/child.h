@@ -18,6 +18,9 @@
 
 #include "fuzz.h"
 
+/* Of the sanitizers, where they are: libFuzzer's keeps the input of whatever ends. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
 enum { FUZZ_CHILD_SECONDS = 30, FUZZ_CHILD_MB = 1024, FUZZ_SANITIZER_CODE = 1 };
 
 /* Runs `body` in a fork; what it prints is shown where it is at fault. `library` is the one that may crash. */
@@ -35,6 +38,8 @@ static inline void fuzz_child(void (*body)(const char *path), const char *path, 
 	if (!pid) {
 		dup2(said, 1);
 		dup2(said, 2);
+		if (__sanitizer_set_death_callback)
+			__sanitizer_set_death_callback(NULL);
 		signal(SIGABRT, SIG_DFL); /* a fuzzer's own handlers are for its process */
 		signal(SIGALRM, SIG_DFL);
 		alarm(FUZZ_CHILD_SECONDS);

@@ -153,7 +153,7 @@ static enum mq_status read_nodes(struct reader *r)
 	bool more;
 
 	MQ_TRY(next_message(r, &more)); /* the head */
-	if (more && memmem(r->message, r->size, "predicted, not measured", 23))
+	if (more && r->size && memmem(r->message, r->size, "predicted, not measured", 23))
 		return mq_bad(r->err, "%s: `maquette export` predicted these durations; give a trace of a run",
 			      r->trace->path);
 	for (;;) {
