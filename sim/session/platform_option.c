@@ -95,21 +95,21 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 /* The keys of a machine of platforms/machines.csv; NULL: there is none of that name. */
 static enum mq_status machine_keys(const char *name, struct mq_arena *arena, const char **keys, struct mq_err *err)
 {
-	const char *dir, **names, *near;
+	const char *dir, **known, *near;
 	struct mq_csv csv;
 
 	*keys = NULL;
 	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
 	MQ_TRY(mq_csv_load_of(mq_arena_printf(arena, "%s/machines.csv", dir), "machine,keys,source", arena, &csv, err));
-	names = mq_arena_array(arena, csv.n_rows + 1, const char *);
+	known = mq_arena_array(arena, csv.n_rows + 1, const char *);
 	for (uint32_t r = 0; r < csv.n_rows && !*keys; r++) {
-		names[r] = mq_csv_word(&csv, r, "machine");
-		if (!strcasecmp(names[r], name))
+		known[r] = mq_csv_word(&csv, r, "machine");
+		if (!strcasecmp(known[r], name))
 			*keys = mq_csv_word(&csv, r, "keys");
 	}
 	if (*keys || (!strpbrk(name, "._") && !strstr(name, "gpu-") && !strstr(name, "standard-")))
 		return MQ_OK;
-	near = mq_nearest(name, names);
+	near = mq_nearest(name, known);
 	return mq_bad(err, "platform: no machine '%s' in %s/machines.csv%s%s%s; write gpu=TYPE nodes=N gpus=N", name,
 		      dir, near ? ", but '" : "", near ? near : "", near ? "'" : "");
 }
