@@ -165,5 +165,13 @@ static void unfused_attention(struct mq_op_work *w, bool backward)
 
 void mq_work_attention(struct mq_op_work *w, bool backward)
 {
-	(w->op->fused ? fused_attention : unfused_attention)(w, backward);
+	const struct mq_op *op = w->op;
+	double queries = op->m * op->k * op->count, keys = op->read > queries ? op->read - queries : 0;
+
+	(op->fused ? fused_attention : unfused_attention)(w, backward);
+	/* Q, K, V and the output, or their gradients, are each copied on either side of the wire: heads or positions
+	 * of a rank lie together there (flash_attn_a2a_communicate, DeepSpeed's single_all_to_all) */
+	if (w->exchanged)
+		mq_work_pass(w, MQ_KERNEL_MEMORY,
+			     2 * 2 * (2 * queries * w->scale.read + keys * w->scale.kv) * w->size_B, 2 * 4);
 }

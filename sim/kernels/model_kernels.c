@@ -538,6 +538,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.load = load,
 		.documents = train->sequence_packing.work > 0 ? train->sequence_packing.work : 1,
 		.gathered = gathered,
+		.exchanged = share->exchanged,
 		.ring = share->remote ? mq_degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
 	};

@@ -41,6 +41,7 @@ struct mq_op_work {
 	double documents; /* work of attention / that over whole sequences */
 	bool gathered;    /* a loss of whole logits that ranks have parts of */
 	bool in_parts[2]; /* its GEMM forward, and back to its input, is three (split_allgather_gemm) */
+	bool exchanged;   /* mq_share's */
 	double ring;      /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;

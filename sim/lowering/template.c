@@ -139,6 +139,16 @@ static void take_part(struct mq_kernel *k, double parts, double host)
 	k->bytes /= parts;
 }
 
+/* Does attention have more of the sequence than what it reads, for fewer heads (Ulysses)? */
+static bool exchanges_heads(const struct mq_low *low, uint32_t op)
+{
+	bool exchanged = false;
+
+	MQ_EACH_IN(low->model, op, e)
+		exchanged |= mq_low_config(low, e->src)->split[MQ_DIM_SEQ] > mq_low_config(low, op)->split[MQ_DIM_SEQ];
+	return exchanged && low->model->op[op].kind == MQ_OP_ATTENTION;
+}
+
 /* Kernels of one device's pieces, and what it waits beside them. */
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s,
 				const char *type)
@@ -161,6 +171,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share.split[d] = c->split[d];
+		share.exchanged = piece[i].ring != 2 && exchanges_heads(low, piece[i].op);
 		if (piece[i].ring) {
 			share.keys = piece[i].scale;
 			share.remote = piece[i].ring == 2;

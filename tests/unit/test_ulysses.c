@@ -39,11 +39,24 @@ static void heads_are_exchanged_for_tokens(void **state)
 		lowered_shape(&w, &(struct mq_shape){ .cp = 4, .ulysses = 4, .micro_batches = 2 });
 	assert_non_null(s);
 	const double tokens = 2 * 2.0 * SEQ / 4; /* of one rank: two micro-batches of two samples */
+	uint32_t copies = 0;
 	struct lowered_sum f = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_FORWARD),
 			   b = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_BACKWARD);
 	assert_near(f.bytes, LAYERS * tokens * 4 * HIDDEN * 2);
 	assert_near(b.bytes, f.bytes);
 	assert_int_equal(of(s, MQ_COLL_ALL_GATHER, "cp", MQ_FORWARD).tasks, 0);
+	/* each of the four tensors is copied before it travels and behind: read and written twice */
+	for (uint32_t i = 0; i < s->n_works; i++)
+		for (uint32_t k = 0; k < s->work[i].n_kernels; k++) {
+			const struct mq_kernel *kernel = &s->work[i].kernel[k];
+
+			if (w.model->op[kernel->op].kind != MQ_OP_ATTENTION || kernel->kind != MQ_KERNEL_MEMORY ||
+			    kernel->launches != 8) /* the others are of stored scores */
+				continue;
+			assert_near(kernel->bytes, 4 * tokens / 2 * 4 * HIDDEN * 2);
+			copies++;
+		}
+	assert_true(copies > 0);
 	struct mq_degrees g = mq_plan_degrees(&w.plan);
 	assert_true(g.dp == 1 && g.tp == 1 && g.cp == 4 && g.ulysses == 4);
 	/* attention as much as in a ring, of a quarter of the heads instead of the queries */

@@ -260,6 +260,7 @@ struct mq_share {
 	double split[MQ_N_DIMS]; /* degree per dimension; [MQ_DIM_BATCH] is ignored (see samples) */
 	double keys;             /* ATTENTION: share of the keys and values; 0 = all of them */
 	bool remote;             /* ATTENTION: those keys are of other ranks (a ring's later steps) */
+	bool exchanged;          /* ATTENTION: ranks of the sequence exchange heads for it */
 	bool accumulates;        /* whole gradients of several micro-batches are added up */
 	bool gathered;           /* ZeRO-3: parameters come and gradients go in every micro-batch */
 	bool reduced;            /* gradients are reduced among devices */
