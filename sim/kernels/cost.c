@@ -173,13 +173,6 @@ static bool rows_at(const struct gemm *g, double bytes)
 	return mq_cost_rows_at((double[]){ g->m, g->n, g->k }, g->of_weights, g->size_B, bytes);
 }
 
-/* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. Others are loaded in
- * smaller words, the fewer bytes the slower. */
-static bool misaligned(const struct gemm *g)
-{
-	return !rows_at(g, 16);
-}
-
 /* Misaligned batched GEMMs: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
 static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype, struct gemm *g)
 {
@@ -233,9 +226,9 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 	if (fp32 || by_plain_cores(device, dtype)) {
 		g.eff *= fp32 ? device->gemm_fp32 : 1;
 		on_plain_cores(device, &g);
-	} else if (misaligned(&g) && count > 1) {
+	} else if (!rows_at(&g, 16) && count > 1) {
 		without_tensor_cores(device, dtype, &g);
-	} else if (misaligned(&g)) {
+	} else if (!rows_at(&g, 16)) { /* 8 elements of 2 bytes: others are loaded in smaller words */
 		g.eff *= device->gemm_misaligned * (rows_at(&g, 4) ? 1 : device->gemm_odd);
 	}
 	return gemm_time(device, &g);

@@ -46,22 +46,15 @@ static void merge_steps(struct mq_op_work *w, double output, double keys, bool b
 static void add_rope(struct mq_op_work *w, bool backward)
 {
 	const struct mq_software *s = w->software;
-
-	if (!(w->op->rotated > 0))
-		return;
 	double elems = w->op->rotated * w->scale.read;
+
+	if (!(elems > 0))
+		return;
 	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts their launches */
 	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
 		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);
 		w->kernel[w->n - 1].launches--; /* the table's fused kernel is one for both */
 	}
-}
-
-/* Queries, keys and values are brought to where the kernel of rotary positions and attention want them: all three by
- * one copy, keys and values by two more; backward the same. */
-static void add_packed(struct mq_op_work *w, double queries, double keys)
-{
-	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * (queries + 3 * keys) * w->size_B, 3);
 }
 
 static void fused_attention(struct mq_op_work *w, bool backward)
@@ -94,8 +87,10 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 	k->attention = (uint8_t)w->software->attention;
 	if (!w->ring)
 		add_rope(w, backward);
+	/* brought to where rotary positions and attention want them: all three by one copy, K and V by two more */
 	if (w->software->transpose_copies == MQ_HEADS_PACKED)
-		add_packed(w, queries * w->scale.read, keys * w->scale.kv);
+		mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * (queries * w->scale.read + 3 * keys * w->scale.kv) * w->size_B,
+			     3);
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read, keys * w->scale.kv / (w->scale.keys * w->ring), backward);
 	else if (backward) /* dO; Q, K and V were kept in fp8 */
@@ -131,11 +126,6 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 		mq_work_made(w, MQ_PART_DROPOUT, make, scores, backward);
 }
 
-static double score_traffic(const struct mq_op_work *w)
-{
-	return w->model->image ? w->traffic : w->software->score_traffic;
-}
-
 /* Scores are written and read: what the batched GEMMs move follows from their shapes, the rest
  * of the op's traffic is the softmax's. */
 static void unfused_attention(struct mq_op_work *w, bool backward)
@@ -155,7 +145,8 @@ static void unfused_attention(struct mq_op_work *w, bool backward)
 	for (uint32_t i = first; i < w->n; i++)
 		w->kernel[i].launches = 1;
 	struct mq_kernel *softmax = mq_work_add(w, MQ_KERNEL_MEMORY);
-	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
+	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B *
+			 (w->model->image ? w->traffic : w->software->score_traffic);
 	softmax->launches = fmax(op->kernels - 2, 1);
 	softmax->n = n;
 	add_scores(w, m * n * count, backward);

@@ -44,11 +44,6 @@
 #include "kernels/model_chains.h"
 #include "kernels/model_work.h"
 
-static bool is_gemm(const struct mq_op *op)
-{
-	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER;
-}
-
 static void add_bias(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -61,15 +56,6 @@ static void add_bias(struct mq_op_work *w, bool backward)
 		mq_work_made(w, MQ_PART_BIAS, MQ_MAKE_NATIVE, op->write * w->scale.write, backward);
 }
 
-/* What the op's first input comes from; NULL: nothing. */
-static const struct mq_op *source_of(const struct mq_op_work *w)
-{
-	const struct mq_model *m = w->model;
-	uint32_t first = m->in_first[w->blank.op];
-
-	return first < m->in_first[w->blank.op + 1] ? &m->op[m->edge[m->in_edge[first]].src] : NULL;
-}
-
 static uint32_t modules_of(const struct mq_op_work *w)
 {
 	return mq_software_modules(w->software, w->model, w->blank.op);
@@ -78,9 +64,13 @@ static uint32_t modules_of(const struct mq_op_work *w)
 /* Does a GEMM read the residual stream, by a norm? Or an activation of its type? */
 static bool reads_stream(const struct mq_op_work *w)
 {
-	const struct mq_op *from = w->model->image || w->op->kind != MQ_OP_GEMM ? NULL : source_of(w);
+	const struct mq_model *m = w->model;
+	uint32_t first = m->in_first[w->blank.op];
 
-	return from && (from->kind == MQ_OP_NORM || (from->gelu && w->software->unfused_gelu));
+	if (m->image || w->op->kind != MQ_OP_GEMM || first == m->in_first[w->blank.op + 1])
+		return false;
+	const struct mq_op *from = &m->op[m->edge[m->in_edge[first]].src];
+	return from->kind == MQ_OP_NORM || (from->gelu && w->software->unfused_gelu);
 }
 
 /* A pass over `elems` elements that reads and writes each so often. */
@@ -463,21 +453,19 @@ static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 		mq_work_add(w, MQ_KERNEL_CALL)->time_s = s->unflatten_us * 1e-6 * share->shards;
 }
 
-/* What makes parameters of few bits whole again, where they are gathered forward and backward, and gradients into
- * few bits and back: each rank makes its parts small and sums those that it gets, as many as it has made. */
-static double quantised_B(const struct mq_op_work *w)
-{
-	const struct mq_software *s = w->software;
-
-	return (s->zero_quantized_weights_B > 0 ? 2 * (s->zero_quantized_weights_B + w->size_B) : 0) +
-	       (s->zero_quantized_gradients_B > 0 ? w->size_B + 2 * s->zero_quantized_gradients_B : 0);
-}
-
-/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the GEMM. */
+/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the GEMM; what makes
+ * parameters of few bits whole again, where they are gathered forward and backward, and gradients into few bits and
+ * back (each rank makes its parts small and sums those that it gets, as many as it has made). */
 static double param_B(const struct mq_op_work *w, const struct mq_share *share)
 {
-	return (share->gathered ? quantised_B(w) : 0) + (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +
-	       (share->accumulates ? w->software->accum_B : 0);
+	const struct mq_software *s = w->software;
+	double bytes = (w->size_B < 4 ? s->cast_B : 0) + (share->accumulates ? s->accum_B : 0);
+
+	if (share->gathered && s->zero_quantized_weights_B > 0)
+		bytes += 2 * (s->zero_quantized_weights_B + w->size_B);
+	if (share->gathered && s->zero_quantized_gradients_B > 0)
+		bytes += w->size_B + 2 * s->zero_quantized_gradients_B;
+	return bytes;
 }
 
 /* The share with the tokens of the fullest rank's experts. What of an exchange are copies is told apart later. */
@@ -574,7 +562,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		profiled_kernel(&w, &q->model->profile, id, phase, type);
 		return w.n;
 	}
-	if (is_gemm(op) || op->kind == MQ_OP_RECURRENT) {
+	if (op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER ||
+	    op->kind == MQ_OP_RECURRENT) {
 		struct mq_op with = *op; /* a tied op multiplies with weights it does not own */
 
 		with.param = fmax(op->param, op->k * op->n * (op->count > 0 ? op->count : 1));
