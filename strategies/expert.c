@@ -30,7 +30,8 @@ struct expert {
 	struct shape_space space;
 	struct ranked_point *list;
 	uint32_t n, room, next, proposed;
-	double tp, pp;         /* the rule's degrees */
+	double tp, pp; /* the rule's degrees */
+	double left_out[SHAPES_MAX_SETS];
 	struct mq_map degrees; /* that states were asked for; index into states_B */
 	double *states_B;
 	uint32_t states_room;
@@ -57,6 +58,21 @@ static void rule(struct expert *s, double parameters)
 	s->pp = rows[i].pp;
 }
 
+/* In factors of two, how much faster all devices are than those of each set. */
+static void find_left_out(struct expert *s)
+{
+	double all = 0;
+
+	for (uint32_t k = 0; k < s->space.n_sets; k++) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < s->space.set[k].n; i++)
+			sum += s->space.set[k].speed[i];
+		all = fmax(all, sum);
+		s->left_out[k] = log2(all / sum);
+	}
+}
+
 /* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches launches
  * fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
 static double distance(const struct expert *s, const struct shape_point *p)
@@ -70,7 +86,8 @@ static double distance(const struct expert *s, const struct shape_point *p)
 
 	d += 0.3 * p->recompute;
 	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
-	d += 0.75 * p->set; /* fewer devices: slow types, then slow networks, left out */
+	d += 3 * s->left_out[p->set] +
+	     0.25 * p->set; /* who idles costs all of his share, a degree off the rule a part */
 	if (p->pp > 1)      /* the bubble wants more micro-batches than stages */
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
@@ -106,6 +123,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->memory_B = fmax(s->memory_B, problem->q->cluster->device[d].memory_B);
 	}
 	MQ_TRY(shapes_init(&s->space, problem, err));
+	find_left_out(s);
 	rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
 	if (!s->n)

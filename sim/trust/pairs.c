@@ -82,8 +82,9 @@ double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const
 	uint32_t n;
 	const struct mq_trust_pair *pair = mq_trust_pairs(t, &n);
 	double *near = mq_arena_array(&scratch, t->n, double);
+	double a_s = a->number[MQ_TRUST_step_s], b_s = b->number[MQ_TRUST_step_s];
 
-	mq_trust_place_of(t, a, &place);
+	mq_trust_place_of(t, a_s < b_s ? a : b, &place); /* of the faster: the same whoever is asked about */
 	for (uint32_t i = 0; i < t->n; i++)
 		if (mq_trust_asked(&t->row[i], without))
 			near[i] = exp(-BY_DISTANCE * mq_trust_distance(t, &place, &t->row[i].place)) /
@@ -97,7 +98,6 @@ double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const
 			right += pair[i].right ? weight : 0;
 		}
 	double p = fmax(right / all, .5); /* an order that is predicted is no worse than none */
-	double a_s = a->number[MQ_TRUST_step_s], b_s = b->number[MQ_TRUST_step_s];
 
 	return log_ratio(a, b) < SAME_STEP ? .5 : a_s < b_s ? p : 1 - p;
 }

@@ -8,7 +8,7 @@
 
 /* Devices whose speeds differ by less are not left out for it. */
 static const double DIFFERS = 0.03;
-/* Of more devices than these no set leaves equal ones out. */
+/* Of more devices than these equal ones are left out in whole machines. */
 enum { MANY = 64 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
@@ -99,6 +99,26 @@ static void find_uneven(struct shape_space *space)
 	}
 }
 
+static uint64_t odd_part(double n)
+{
+	uint64_t odd = n >= 1 && n < 1e15 ? (uint64_t)n : 1;
+
+	while (odd % 2 == 0)
+		odd /= 2;
+	return odd;
+}
+
+/* Most devices, more than half of them, whose degrees may divide batch and layers evenly; n where none do. */
+static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step)
+{
+	uint64_t odd = odd_part(q->train->batch) * odd_part(q->model->n_layers);
+
+	for (uint32_t few = n - n % step; few > n / 2; few -= step)
+		if (odd % odd_part(few) == 0)
+			return few;
+	return n;
+}
+
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
@@ -127,6 +147,8 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* 4 of 5: degrees and batches divide better */
 		if (2 * few > n)
 			add_set(space, r, few);
+	if (n > MANY)
+		add_set(space, r, divisible(problem->q, n, node));
 	add_set(space, r, 1);
 	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 	const struct mq_limits *l = space->problem->limits;

@@ -57,4 +57,15 @@ grep -qx 'fix = tp=2 dp=1' f/study.ini || { cat f/study.ini; bad=1; }
 sed -i 's/^platform.nodes = .*/platform.nodes = 1/' f/study.ini
 "$M" whatif f/study.ini -o w >/dev/null || bad=1
 python3 -c 'import csv; a, b = (next(csv.DictReader(open(f))) for f in ("f/tried.csv", "w/whatif.csv")); assert a["plan"] == b["plan"] and a["step_time_s"] == b["step_time_s"], (a, b)' || bad=1
+# The engine that recommend asks leaves less than half of equal machines idle where their number divides no batch, and more are never slower.
+printf '%s\n' 'model = llama:layers=4,hidden=256,heads=8,vocab=1000' 'seq = 128' 'batch = 512' 'engine = expert' 'evals = 4' \
+	'platform.gpu = H100-SXM-80GB' 'platform.nodes = 3, 5, 7, 9, 11, 13, 16' >odd.ini
+"$M" whatif odd.ini -o odd >/dev/null 2>&1 || bad=1
+python3 - <<'P' || bad=1
+import csv
+rows = list(csv.DictReader(open("odd/whatif.csv")))
+for r, more in zip(rows, rows[1:] + rows[-1:]):
+    assert int(r["devices"]) > 4 * int(r["platform.nodes"]), r
+    assert float(more["samples_per_s"]) > .99 * float(r["samples_per_s"]), (r, more)
+P
 finish
