@@ -137,7 +137,7 @@ static void say_software(struct sheet *to)
 	uint32_t count[MQ_N_EVIDENCE] = { 0 };
 	const char *text = "", *schedules = "";
 
-	if (!to->s->asked->software || !r->note) {
+	if (!to->s->asked->software) {
 		say(to, "software", ASSUMED,
 		    "none was named: least traffic, no host time; --software NAME, see `maquette list software`");
 		return;

@@ -172,7 +172,7 @@ static const char *file_of(const struct mq_case *c, const char *field)
 {
 	uint32_t f = mq_software_field_find(field);
 
-	return f == UINT32_MAX || !c->software.note ? NULL : c->software.note[f].file;
+	return f == UINT32_MAX || !c->software.software.name ? NULL : c->software.note[f].file;
 }
 
 bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_case *c)

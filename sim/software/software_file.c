@@ -317,44 +317,6 @@ static bool is_path(const char *name)
 	return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"));
 }
 
-static uint32_t count_fields(void)
-{
-	uint32_t n = 0;
-
-	while (mq_software_fields()[n].opt.type != MQ_OPT_END)
-		n++;
-	return n;
-}
-
-/* `to` has notes of its own. */
-static void copy_record(struct mq_software_record *to, const struct mq_software_record *from)
-{
-	struct mq_software_note *note = memcpy(to->note, from->note, count_fields() * sizeof(*note));
-
-	*to = *from;
-	to->note = note;
-}
-
-static struct mq_software_record plain_record(struct mq_arena *arena)
-{
-	uint32_t n = count_fields();
-	struct mq_software_record record = { .software = *mq_software_plain(),
-					     .note = mq_arena_array(arena, n, struct mq_software_note) };
-
-	for (uint32_t i = 0; i < n; i++)
-		record.note[i].low = record.note[i].high = NAN;
-	return record;
-}
-
-static void keep(struct reader *r, const char *name)
-{
-	struct mq_software_record copy = plain_record(r->arena);
-
-	copy_record(&copy, r->record);
-	copy.software.file = name;
-	MQ_PUSH(r->arena, r->kept->record, r->kept->n, r->kept->room, copy);
-}
-
 static enum mq_status read_file(struct reader *r, const char *name)
 {
 	const char *path = is_path(name) ? name : mq_arena_printf(r->arena, "%s/%s.json", r->dir, name);
@@ -362,7 +324,7 @@ static enum mq_status read_file(struct reader *r, const char *name)
 
 	for (uint32_t i = 0; r->kept && i < r->kept->n; i++)
 		if (!strcmp(r->kept->record[i].software.file, name)) {
-			copy_record(r->record, &r->kept->record[i]);
+			*r->record = r->kept->record[i];
 			return MQ_OK;
 		}
 	if (!is_path(name) && access(path, R_OK))
@@ -373,8 +335,10 @@ static enum mq_status read_file(struct reader *r, const char *name)
 	r->name = name;
 	enum mq_status status = read_root(r, root);
 	json_decref(root);
-	if (status == MQ_OK && r->kept)
-		keep(r, name);
+	if (status == MQ_OK && r->kept) {
+		r->record->software.file = name;
+		MQ_PUSH(r->arena, r->kept->record, r->kept->n, r->kept->room, *r->record);
+	}
 	return status;
 }
 
@@ -396,7 +360,9 @@ static enum mq_status load(const char *dir, const char *text, struct kept *kept,
 	const char *name = *text ? mq_text_next(&text, ",;", arena) : text;
 	struct reader r = { .dir = dir, .arena = arena, .record = record, .kept = kept, .err = err };
 
-	*record = plain_record(arena);
+	*record = (struct mq_software_record){ .software = *mq_software_plain() };
+	for (uint32_t i = 0; i < MQ_N_SOFTWARE_FIELDS; i++)
+		record->note[i].low = record->note[i].high = NAN;
 	MQ_TRY(read_file(&r, name));
 	record->software.name = record->software.file = name;
 	note_options(record, text, arena);

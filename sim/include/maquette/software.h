@@ -142,6 +142,16 @@ struct mq_software {
 	struct mq_software_space runs;
 };
 
+enum {
+	MQ_N_SOFTWARE_FIELDS = 0
+#define MQ_NUM(...)  +1
+#define MQ_INT(...)  +1
+#define MQ_YES(...)  +1
+#define MQ_WORD(...) +1
+#define MQ_TEXT(...) +1
+#include "maquette/software_fields.def"
+};
+
 enum mq_software_group { MQ_SW_KERNELS, MQ_SW_HOST, MQ_SW_COMMUNICATION, MQ_SW_MEMORY, MQ_SW_DEFAULTS, MQ_N_SW_GROUPS };
 MQ_API const char *mq_software_group_name(enum mq_software_group group);
 
@@ -171,9 +181,9 @@ struct mq_software_note {
 /* A software with what is known about each value. Lives in the arena it was loaded into. */
 struct mq_software_record {
 	struct mq_software software;
-	const char *inherits;          /* NULL = nothing */
-	bool listed;                   /* `runs_in` names it */
-	struct mq_software_note *note; /* [fields] */
+	const char *inherits; /* NULL = nothing */
+	bool listed;          /* `runs_in` names it */
+	struct mq_software_note note[MQ_N_SOFTWARE_FIELDS];
 };
 
 /* Reads NAME of the folder `dir`, its parents first. `text` may go on with options: "NAME,key=value,...",
