@@ -307,12 +307,18 @@ static const struct mq_device_calib *describe(struct mq_calib *calib, const stru
 const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
 					      double compute_capability)
 {
-	const struct mq_link_calib *found;
-	char own[64];
+	const struct mq_link_calib *found = NULL;
+	size_t n = strlen(class_name);
 
-	snprintf(own, sizeof(own), "%s-sm%.0f", class_name, compute_capability);
-	found = mq_calib_link(calib, own);
-	return found ? found : mq_calib_link(calib, class_name);
+	for (const struct mq_link_calib *l = calib->link; l < calib->link + calib->n_links; l++) {
+		if (strncmp(l->name, class_name, n))
+			continue;
+		if (!strncmp(l->name + n, "-sm", 3) && strtod(l->name + n + 3, NULL) == compute_capability)
+			return l;
+		if (!l->name[n])
+			found = l;
+	}
+	return found;
 }
 
 double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps)
