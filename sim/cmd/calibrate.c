@@ -22,8 +22,7 @@ struct calibrate {
 	struct mq_replay_call call;
 	const char *out, *samples, *type, *link_class, *platform_out, *cpu_type, *against;
 	struct mq_list from;
-	const struct level *level;
-	uint32_t devices, cpus, draws;
+	uint32_t devices, cpus, draws, level;
 	bool schedule_only;
 	bool beside; /* CPU devices of a node of GPUs */
 	struct mq_arena *arena;
@@ -44,16 +43,6 @@ static const struct level {
 	{ "long", 1800, NULL, 10, 25, 100 },
 };
 #define MEASURING .8
-
-static enum mq_status read_level(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
-{
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-		if (!strcmp(levels[i].name, text)) {
-			((struct calibrate *)target)->level = &levels[i];
-			return MQ_OK;
-		}
-	return mq_bad(err, "--%s %s: quick, medium or long", row->name, text);
-}
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct calibrate, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
@@ -80,10 +69,10 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "link-class", link_class, "NAME",
 	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN); "
 	    "of logs of one node and of several: WITHIN,BETWEEN"),
-	ROW(READ, "level", level, "LEVEL",
-	    "quick (30 s: gemm, memory, comm; a health check), medium (5 minutes: attention, empty and overlap too) or "
-	    "long (30 minutes): what does not fit into this time is left out and named (default medium)",
-	    .read = read_level),
+	ROW(WORD, "level", level, "LEVEL",
+	    "30 s, 5 or 30 minutes at most, what there is no time for is named; quick, for a node's health, has the "
+	    "probes gemm, memory and comm alone (default medium)",
+	    .words = "quick|medium|long", .initial = 1, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(INT, "launches", call.launches, "N", "process launches (default by level: 1, 3, 10)", .min = 1, .max = 100),
 	ROW(INT, "reps", call.reps, "N", "repetitions per launch (default by level: 7, 7, 25)", .min = 1, .max = 1000),
 	ROW(INT, "draws", draws, "N", "bootstrap samples (default by level: 20, 100, 100)", .min = 2, .max = 10000),
@@ -158,6 +147,13 @@ static enum mq_status known_gpu(struct calibrate *c, const struct mq_libraries *
 	return MQ_OK;
 }
 
+static enum mq_status save_probe(const struct calibrate *c, const struct mq_schedule *s, const char *name,
+				 struct mq_err *err)
+{
+	MQ_TRY(mq_schedule_check(s, NULL, err));
+	return mq_schedule_save(s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, name), err);
+}
+
 static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n, struct mq_err *err)
 {
 	const char **device = mq_arena_array(c->arena, c->devices, const char *);
@@ -191,14 +187,12 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	}
 	*n = 0;
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
-		bool wanted = !c->level->probes || strstr(c->level->probes, mq_probe_name[p]);
+		bool wanted = !levels[c->level].probes || strstr(levels[c->level].probes, mq_probe_name[p]);
 		struct mq_schedule *s = wanted ? mq_probe_build(&r, p, c->arena) : NULL;
 
 		if (!s)
 			continue;
-		MQ_TRY(mq_schedule_check(s, NULL, err));
-		MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
-					err));
+		MQ_TRY(save_probe(c, s, mq_probe_name[p], err));
 		name[(*n)++] = mq_probe_name[p];
 	}
 	return MQ_OK;
@@ -211,7 +205,7 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 
 	call.dir = c->samples;
 	call.warmup = 2;
-	call.budget_s = MEASURING * c->level->time_s / (c->cpus ? 3 : 1); /* GPUs, CPUs, between */
+	call.budget_s = MEASURING * levels[c->level].time_s / (c->cpus ? 3 : 1); /* GPUs, CPUs, between */
 	call.first_launch = 1;
 	call.cpu_types = cpu_types;
 	call.hold = is_gpu(c);
@@ -296,9 +290,7 @@ static enum mq_status measure_between(const struct calibrate *c, struct mq_err *
 		comm++;
 	between.samples = mq_arena_printf(c->arena, "%s/between", c->samples);
 	MQ_TRY(mq_make_dir(between.samples, err));
-	struct mq_schedule *s = mq_probe_build(&r, comm, c->arena);
-	MQ_TRY(mq_schedule_check(s, NULL, err));
-	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples), err));
+	MQ_TRY(save_probe(&between, mq_probe_build(&r, comm, c->arena), name[0], err));
 	return run_probes(&between, c->cpu_type, name, 1, err);
 }
 
@@ -716,16 +708,16 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct calibrate c = { .arena = &arena, .level = &levels[1] };
+	struct calibrate c = { .arena = &arena };
 	const struct mq_args args = { .table = { { rows, &c } },
 				      .doc = "Measure this node (or fit samples brought from another) and write its "
 					     "calibration and platform file." };
 
 	mq_args_defaults(rows, &c);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
-	c.call.launches = c.call.launches ? c.call.launches : c.level->launches;
-	c.call.reps = c.call.reps ? c.call.reps : c.level->reps;
-	c.draws = c.draws ? c.draws : c.level->draws;
+	c.call.launches = c.call.launches ?: levels[c.level].launches;
+	c.call.reps = c.call.reps ?: levels[c.level].reps;
+	c.draws = c.draws ?: levels[c.level].draws;
 	return calibrate(&c, err);
 }
 

@@ -126,25 +126,11 @@ static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms
 	}
 }
 
-/* Memory of the device nearest its limit in GB; 0 where evaluations.csv was not kept. */
-static enum mq_status memory_limit(struct mq_drawing *p, double *limit_GB, struct mq_err *err)
-{
-	struct mq_csv csv;
-	enum mq_status status;
-
-	*limit_GB = 0;
-	if (!table(p, "evaluations.csv", &csv, &status, err))
-		return status;
-	for (uint32_t r = 0; r < csv.n_rows; r++)
-		*limit_GB = fmax(*limit_GB, mq_csv_number(&csv, r, "memory_limit_B") / 1e9);
-	return MQ_OK;
-}
-
 static enum mq_status plot_search(struct mq_drawing *p, struct mq_err *err)
 {
-	struct mq_csv csv;
+	struct mq_csv csv, all;
 	enum mq_status status;
-	double low_ms, high_ms, limit_GB;
+	double low_ms, high_ms, limit_GB = 0; /* of the device nearest its limit; 0: evaluations.csv was not kept */
 	uint32_t n;
 
 	if (!table(p, "candidates.csv", &csv, &status, err))
@@ -156,7 +142,10 @@ static enum mq_status plot_search(struct mq_drawing *p, struct mq_err *err)
 		return MQ_OK;
 	}
 	time_range(&csv, &low_ms, &high_ms);
-	MQ_TRY(memory_limit(p, &limit_GB, err));
+	bool kept = table(p, "evaluations.csv", &all, &status, err);
+	MQ_TRY(status);
+	for (uint32_t r = 0; kept && r < all.n_rows; r++)
+		limit_GB = fmax(limit_GB, mq_csv_number(&all, r, "memory_limit_B") / 1e9);
 	for (const char *const *name = (const char *const[]){ "convergence", "memory", NULL }; *name; name++)
 		MQ_TRY(mq_draw(p, &(struct mq_figure){ .name = *name, .table = csv.path }, err,
 			       "engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g; limit_GB=%.4g",

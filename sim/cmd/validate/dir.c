@@ -14,47 +14,44 @@
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 
-static void add_option(struct mq_argv *w, const char *option, double value)
-{
-	mq_argv_add(w, "%s", option);
-	mq_argv_add(w, "%.9g", value);
-}
-
 /* `budget_s`: of this launch. */
 static char **replay_words(const struct mq_replay_call *c, uint32_t launch, double budget_s, struct mq_arena *arena)
 {
+	const struct {
+		const char *option;
+		double value;
+		bool given;
+	} numbers[] = { { "--warmup", c->warmup, true },
+			{ "--reps", c->reps, true },
+			{ "--seed", (double)(c->seed + launch), true },
+			{ "--deadline", c->deadline_s, true },
+			{ "--cores", c->cores, c->cores > 0 },
+			{ "--settle", c->settle_s, c->settle_s > 0 },
+			{ "--budget", budget_s, budget_s > 0 },
+			{ "--local", c->local, c->local > 0 } };
 	struct mq_argv w = { .arena = arena };
 
 	mq_argv_add(&w, "%s", mq_find_program("maquette-replay", arena));
 	mq_argv_add(&w, "--executor");
 	mq_argv_add(&w, "%s", c->executor);
-	add_option(&w, "--warmup", c->warmup);
-	add_option(&w, "--reps", c->reps);
-	add_option(&w, "--seed", (double)(c->seed + launch));
-	add_option(&w, "--deadline", c->deadline_s);
-	if (c->cores)
-		add_option(&w, "--cores", c->cores);
-	if (c->settle_s > 0)
-		add_option(&w, "--settle", c->settle_s);
-	if (budget_s > 0)
-		add_option(&w, "--budget", budget_s);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (numbers[i].given) {
+			mq_argv_add(&w, "%s", numbers[i].option);
+			mq_argv_add(&w, "%.9g", numbers[i].value);
+		}
 	if (c->oversubscribe)
 		mq_argv_add(&w, "--oversubscribe");
 	if (c->share_gpu)
 		mq_argv_add(&w, "--share-gpu");
 	if (c->hold)
 		mq_argv_add(&w, "--hold");
-	if (c->local)
-		add_option(&w, "--local", c->local);
 	if (c->cpu_types && c->cpu_types[0]) {
 		mq_argv_add(&w, "--cpu-types");
 		mq_argv_add(&w, "%s", c->cpu_types);
 	}
 	mq_argv_add(&w, "-o");
-	if (c->n_names == 1)
-		mq_argv_add(&w, "%s/launch-%u/%s.timeline.csv", c->dir, launch, c->name[0]);
-	else
-		mq_argv_add(&w, "%s/launch-%u", c->dir, launch);
+	mq_argv_add(&w, "%s/launch-%u%s%s%s", c->dir, launch, c->n_names == 1 ? "/" : "",
+		    c->n_names == 1 ? c->name[0] : "", c->n_names == 1 ? ".timeline.csv" : "");
 	for (uint32_t i = 0; i < c->n_names; i++)
 		mq_argv_add(&w, "%s/%s.jsonl", c->dir, c->name[i]);
 	return mq_argv_end(&w);
