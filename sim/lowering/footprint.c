@@ -26,7 +26,7 @@
  * more than their input and output: the norm its input in fp32 and what it is before its weight, the activation what
  * the gate became. Where ranks gather their parts of the logits (`gather_logits`), each holds them whole. Layers
  * whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they run and, on
- * their way, while the next one runs: compute waits where the copies take longer (offload.c). Attention that stores
+ * their way, while later ones run: never more than are there where a pass ends (offload.c). Attention that stores
  * its scores holds them raw in forward, and two gradients of them in backward. Values that are a view of the joint
  * QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to the rotated queries and keys. A tensor that a
  * collective on another stream reads (`record_stream`, c10d's) is freed at once, but its memory is reused only after

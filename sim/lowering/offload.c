@@ -1,8 +1,10 @@
 /* offload.c - activations that wait in the host's memory from forward to backward (plan: offload_layers).
  *
- * As Transformer Engine's CPU offloading does it (its double buffer): what a layer keeps is copied to the host while
- * the next layer is computed, and comes back while the layer behind it goes backward. Copies take turns on the device's
- * copy stream. When links are slower than compute, compute waits.
+ * As Transformer Engine's CPU offloading does it (cpu_offload.py, DefaultOffloadSynchronizer): what a layer keeps is
+ * copied to the host while the next layers are computed. The first N of L layers leave, and layer i has left before
+ * layer L - N + i begins, so L - N are on the device where a pass ends; where nearly all leave, two. Backward, layer i
+ * sets out a layer later than it had to have left. Copies take turns on the device's copy stream. When links are slower
+ * than compute, compute waits.
  *
  * Not modelled: that the bandwidth of the host's memory is shared by the GPUs of a node.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,12 +15,18 @@ static uint32_t first_unit(const struct mq_low *low, uint32_t stage)
 	return low->num.unit_of[low->num.stage_op[low->num.stage_first[stage]]];
 }
 
+static uint32_t last_unit(const struct mq_low *low, uint32_t stage)
+{
+	return low->num.unit_of[low->num.stage_op[low->num.stage_first[stage + 1] - 1]];
+}
+
 static void plan_stage(struct mq_low *low, uint32_t stage)
 {
 	uint32_t room = low->num.stage_first[stage + 1] - low->num.stage_first[stage];
 	uint32_t devices = low->prog.schedule->n_devices, first = first_unit(low, stage), n;
-	uint32_t units = low->num.unit_of[low->num.stage_op[low->num.stage_first[stage + 1] - 1]] - first + 1;
+	uint32_t units = last_unit(low, stage) - first + 1;
 	double *leaves_B = mq_arena_array(&low->scratch, (size_t)units * devices, double);
+	uint32_t layers = 0, unit = MQ_NONE;
 	struct mq_op_use *use = mq_arena_array(&low->scratch, room, struct mq_op_use);
 
 	for (uint32_t d = 0; d < devices; d++) {
@@ -28,12 +36,22 @@ static void plan_stage(struct mq_low *low, uint32_t stage)
 				leaves_B[(low->num.unit_of[use[i].op] - first) * devices + d] +=
 					use[i].kept_B + use[i].first_entry_B;
 	}
+	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
+		uint32_t op = low->num.stage_op[i];
+
+		layers += low->model->op[op].layer != MQ_NONE && low->num.unit_of[op] != unit;
+		unit = low->num.unit_of[op];
+	}
+	low->offload.window[stage] = layers > low->plan->offload_layers + 2 ? layers - low->plan->offload_layers : 2;
+	low->offload.copied[stage] = mq_arena_array(&low->scratch, (size_t)units * devices, uint32_t);
 	low->offload.leaves_B[stage] = leaves_B;
 }
 
 void mq_offload_plan(struct mq_low *low)
 {
 	low->offload.leaves_B = mq_arena_array(&low->scratch, low->num.n_stages, double *);
+	low->offload.copied = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t *);
+	low->offload.window = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
 	if (!low->plan->offload_layers || low->train->infer || low->num.explicit_backward)
 		return;
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
@@ -41,11 +59,10 @@ void mq_offload_plan(struct mq_low *low)
 			plan_stage(low, s);
 }
 
-/* Copies of what a unit keeps; *copied [devices] are their tasks. Nothing where it keeps nothing away. */
+/* Copies of what a unit keeps. Nothing where it keeps nothing away. */
 static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to_host)
 {
-	const double *leaves_B = low->offload.leaves_B[stage];
-	uint32_t devices = low->prog.schedule->n_devices, first = first_unit(low, stage);
+	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;
 
 	for (uint32_t d = 0; d < devices; d++) {
 		struct mq_task task = { .device = d,
@@ -60,48 +77,50 @@ static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to
 					.phase = to_host ? MQ_FORWARD : MQ_BACKWARD };
 		struct mq_ids after = { 0 };
 
-		low->emit.copied[d] = MQ_NONE;
-		task.bytes = leaves_B[(unit - first) * devices + d];
+		low->offload.copied[stage][row + d] = MQ_NONE;
+		task.bytes = low->offload.leaves_B[stage][row + d];
 		if (!(task.bytes > 0))
 			continue;
 		uint32_t sealed = mq_emit_seal(low, d);
 		mq_ids_add(low, &after, sealed == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : sealed);
-		low->emit.copied[d] = mq_emit(low, &task, &after);
+		low->offload.copied[stage][row + d] = mq_emit(low, &task, &after);
 	}
 }
 
-/* The next compute task of each device waits for its newest copy. */
-static void await_copies(struct mq_low *low)
+/* The next compute task of each device waits for its copy of what the unit keeps. */
+static void await_unit(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
-		if (low->emit.copied[d] == MQ_NONE)
+	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;
+
+	for (uint32_t d = 0; d < devices; d++) {
+		if (low->offload.copied[stage][row + d] == MQ_NONE)
 			continue;
 		mq_emit_seal(low, d);
-		mq_ids_add(low, &low->emit.pending[d], low->emit.copied[d]);
-		low->emit.copied[d] = MQ_NONE;
+		mq_ids_add(low, &low->emit.pending[d], low->offload.copied[stage][row + d]);
 	}
 }
 
 void mq_offload_leave(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
-	uint32_t last =
-		unit == MQ_NONE ? low->num.unit_of[low->num.stage_op[low->num.stage_first[stage + 1] - 1]] : unit - 1;
+	uint32_t next = unit == MQ_NONE ? last_unit(low, stage) + 1 : unit, first = first_unit(low, stage);
 
-	if (!low->offload.leaves_B[stage] || unit == first_unit(low, stage))
+	if (!low->offload.leaves_B[stage] || next == first)
 		return;
-	await_copies(low);
-	copy_unit(low, stage, last, true);
+	if (next >= first + low->offload.window[stage])
+		await_unit(low, stage, next - low->offload.window[stage]);
+	copy_unit(low, stage, next - 1, true);
 }
 
 void mq_offload_return(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
-	bool first_of_pass = unit == low->num.unit_of[low->num.stage_op[low->num.stage_first[stage + 1] - 1]];
+	uint32_t first = first_unit(low, stage), ahead;
 
 	if (!low->offload.leaves_B[stage])
 		return;
-	if (first_of_pass)
-		copy_unit(low, stage, unit, false);
-	await_copies(low);
-	if (unit > first_unit(low, stage))
-		copy_unit(low, stage, unit - 1, false);
+	ahead = low->offload.window[stage] - 1;
+	for (uint32_t i = 0; unit == last_unit(low, stage) && i < ahead && unit - i >= first; i++)
+		copy_unit(low, stage, unit - i, false);
+	await_unit(low, stage, unit);
+	if (unit >= first + ahead)
+		copy_unit(low, stage, unit - ahead, false);
 }

@@ -212,6 +212,8 @@ struct mq_program {
 /* Activations that wait on the host (offload.c). */
 struct mq_offload {
 	double **leaves_B; /* [n_stages]: of each unit of the stage, by schedule device; NULL = none does */
+	uint32_t **copied; /* [n_stages]: likewise, the tasks of the pass at hand */
+	uint32_t *window;  /* [n_stages]: units from the one that leaves to the one that waits until it has left */
 };
 
 /* A plan on its way to a schedule. */
@@ -353,9 +355,9 @@ uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
 /* ---- offload.c: activations on the host ------------------------------------------------------------ */
 void mq_offload_plan(struct mq_low *low);
 /* A forward pass begins `unit`; MQ_NONE: it ends. What the unit before it keeps leaves beside its compute, which waits
- * until what the unit before that keeps has left: no more than two are on the device. */
+ * until what the unit of a window before has left. */
 void mq_offload_leave(struct mq_low *low, uint32_t stage, uint32_t unit);
-/* A backward pass begins `unit`: it waits for its activations, those of the unit before it in the model set out. */
+/* A backward pass begins `unit`: it waits for its activations, those of a unit of a window before it set out. */
 void mq_offload_return(struct mq_low *low, uint32_t stage, uint32_t unit);
 
 /* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */

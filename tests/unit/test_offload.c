@@ -93,6 +93,31 @@ static void compute_is_a_layer_ahead(void **state)
 	assert_int_equal(waits[MQ_BACKWARD], LAYERS);
 }
 
+/* The first of four layers has until the last one begins, and sets out when that has gone back. */
+static void one_layer_has_three_to_leave(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_schedule *s = schedule_of(w, (struct mq_shape){ .micro_batches = 1 }, 1);
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		for (uint32_t k = 0; k < s->task[i].n_deps; k++) {
+			const struct mq_task *task = &s->task[i], *from = &s->task[s->dep[task->dep_first + k]];
+			bool back = task->phase == MQ_BACKWARD;
+
+			if (task->kind == MQ_TASK_COPY) { /* the compute beside it begins at: */
+				assert_int_equal(w->model->op[s->task[i + 1].op].layer, back ? 2 : 1);
+			} else if (from->kind == MQ_TASK_COPY) {
+				assert_int_equal(from->phase, task->phase);
+				assert_int_equal(w->model->op[task->op].layer, back ? 0 : 3);
+			} else {
+				continue;
+			}
+			seen++;
+		}
+	assert_int_equal(seen, 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +125,7 @@ int main(void)
 		cmocka_unit_test(each_stage_has_its_own),
 		cmocka_unit_test(recomputed_layers_send_their_input),
 		cmocka_unit_test(compute_is_a_layer_ahead),
+		cmocka_unit_test(one_layer_has_three_to_leave),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);
