@@ -2,7 +2,10 @@
 #include "cmd/cmd.h"
 
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/text.h"
 #include "session/pages/page.h"
 #include "session/search_run.h"
 #include "session/trust.h"
@@ -41,6 +44,46 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 		putchar('}');
 	}
 	puts("\n]");
+}
+
+/* The question of a plan's folder as lines "key = value"; "": it tells none. */
+static enum mq_status question_of(const char *plan, struct mq_arena *arena, const char **lines, struct mq_err *err)
+{
+	MQ_FREED struct mq_words words = { NULL, 0 };
+	const char *slash = strrchr(plan, '/');
+	const char *dir = slash ? mq_arena_printf(arena, "%.*s", (int)(slash - plan), plan) : ".";
+	struct mq_asked asked;
+
+	*lines = "";
+	if (access(mq_arena_printf(arena, "%s/run.ini", dir), R_OK))
+		return MQ_OK;
+	MQ_TRY(mq_asked_of_folder(dir, 0, NULL, arena, &asked, err));
+	FILE *file = mq_words_open(&words);
+	mq_args_print(mq_question_args, &asked, MQ_ARG_EFFORT | MQ_ARG_CONSTRAINT, file);
+	fclose(file);
+	*lines = mq_arena_strdup(arena, words.text);
+	return MQ_OK;
+}
+
+/* Plans of different questions are judged by one of them all the same: that has to be said. */
+static enum mq_status say_questions(const struct options *o, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *lines[2], *differs = "";
+
+	for (int i = 0; i < 2; i++)
+		MQ_TRY(question_of(o->path[i], arena, &lines[i], err));
+	for (int i = 0; i < 2 && *lines[0] && *lines[1]; i++)
+		for (const char *line = lines[i]; *line; line += strcspn(line, "\n") + 1) {
+			const char *one = mq_arena_printf(arena, "\n%.*s\n", (int)strcspn(line, "\n"), line);
+
+			if (!strstr(mq_arena_printf(arena, "\n%s", lines[!i]), one))
+				differs = mq_arena_printf(arena, "%s%s%c: %.*s", differs, *differs ? "; " : "", 'A' + i,
+							  (int)strlen(one) - 2, one + 1);
+		}
+	if (*differs)
+		fprintf(stderr, "note: the plans were found for different questions (%s); both are judged by one\n",
+			differs);
+	return MQ_OK;
 }
 
 static enum mq_status compare(const struct options *o, struct mq_session *session, struct mq_err *err)
@@ -99,6 +142,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_bad(err, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	mq_session_note(&session, stderr);
+	MQ_TRY(say_questions(&o, &arena, err));
 	return compare(&o, &session, err);
 }
 

@@ -183,7 +183,8 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 		fails = at;
 		double wanted = r->count[at - 1] * (isnan(days) ? 2 : days / r->days);
 		if (days < nearest)
-			r->why = mq_arena_printf(&r->arena, "%u machines take %.4g days", r->count[at - 1], days);
+			r->why = mq_arena_printf(&r->arena, "%u machine%s %.4g days", r->count[at - 1],
+						 r->count[at - 1] > 1 ? "s take" : " takes", days);
 		else if (row != MQ_NONE && isinf(nearest))
 			r->why = mq_csv_word(&r->tried, row, "plan");
 		nearest = fmin(nearest, days);

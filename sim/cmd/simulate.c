@@ -326,7 +326,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_args_defaults(options, &o);
 	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.plan, argc, argv, &arena, err));
 	if (!o.plan)
-		return mq_bad(err, "-P is missing: give a plan file");
+		return mq_bad(
+			err,
+			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(check_spread(&o, err));

@@ -9,6 +9,9 @@ time_of() { grep -o '^step time.*'; }
 [ "$("$M" simulate -P s/plan-1.json -o a 2>/dev/null | time_of)" = "$("$M" simulate -P s/plan-1.json "${ask[@]}" -o b | time_of)" ] || bad=1
 [ "$("$M" diff s/plan-1.json s/plan-2.json 2>/dev/null)" = "$("$M" diff s/plan-1.json s/plan-2.json "${ask[@]}" 2>/dev/null)" ] || bad=1
 (cd s && "$M" export plan-1.json --to megatron 2>/dev/null) | cmp - full.sh || bad=1
+"$M" search "${ask[@]}" --optimizer sgd -e expert --evals 1 -o h >/dev/null || bad=1 # another question is not taken for the same
+try 0 'note: the plans were found for different questions \(A: optimizer = adam; B: optimizer = sgd\); both' diff s/plan-1.json h/plan-1.json
+"$M" diff s/plan-1.json s/plan-2.json 2>&1 | grep 'different questions' && bad=1
 try 0 'batch 32 ' simulate -P s/plan-1.json --batch 32 -o c # an option overrides
 try 2 'these are not the settings of --software megatron-core' export s/plan-1.json --to torchtitan
 cp s/plan-1.json alone.json
