@@ -173,19 +173,6 @@ static bool rows_at(const struct gemm *g, double bytes)
 	return mq_cost_rows_at((double[]){ g->m, g->n, g->k }, g->of_weights, g->size_B, bytes);
 }
 
-/* Misaligned batched GEMMs: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
-static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype, struct gemm *g)
-{
-	double share = d->bmm_misaligned;
-
-	if (!(share > 0))
-		share = fmin(1, d->peak_flops[MQ_FP32] / d->peak_flops[dtype]);
-	g->eff *= share;
-	g->kt *= share;
-	g->a0 *= share;
-	g->plain = true;
-}
-
 static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n, double k)
 {
 	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .t0_s = d->gemm_t0_s };
@@ -197,27 +184,21 @@ static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype,
 	return g;
 }
 
-static double eff_of_type(const struct mq_device_calib *d, enum mq_dtype dtype, uint8_t scaling)
-{
-	const double narrow[MQ_N_SCALINGS] = { d->gemm_fp8, d->gemm_token, d->gemm_block, d->gemm_mx, d->gemm_nv };
-
-	if (dtype == MQ_FP8)
-		return narrow[scaling];
-	if (dtype == MQ_FP4)
-		return d->gemm_nv;
-	return dtype == MQ_TF32 ? d->gemm_tf32 : 1;
-}
-
 /* One GEMM. In a CUDA graph the next kernel is being launched while it runs. */
 static double product_time(const struct mq_device_calib *device, const struct mq_kernel *p)
 {
 	enum mq_dtype dtype = p->dtype;
 	double m = p->m, n = p->n, k = p->k, count = p->count;
+	const double fp8[MQ_N_SCALINGS] = { device->gemm_fp8, device->gemm_token, device->gemm_block, device->gemm_mx,
+					    device->gemm_nv };
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
 	g.count = count;
 	g.of_weights = p->of_weights;
-	g.eff *= eff_of_type(device, dtype, p->scaling);
+	g.eff *= dtype == MQ_FP8  ? fp8[p->scaling] :
+		 dtype == MQ_FP4  ? device->gemm_nv :
+		 dtype == MQ_TF32 ? device->gemm_tf32 :
+				    1;
 	g.t0_s = p->graphed ? fmin(device->launch_s, device->gemm_t0_s) : device->gemm_t0_s;
 	/* fp8 operands make a 16-bit GEMM */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
@@ -227,7 +208,14 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 		g.eff *= fp32 ? device->gemm_fp32 : 1;
 		on_plain_cores(device, &g);
 	} else if (!rows_at(&g, 16) && count > 1) {
-		without_tensor_cores(device, dtype, &g);
+		double share = device->bmm_misaligned; /* of the plain cores, a fit, or that of their peak */
+
+		if (!(share > 0))
+			share = fmin(1, device->peak_flops[MQ_FP32] / device->peak_flops[dtype]);
+		g.eff *= share;
+		g.kt *= share;
+		g.a0 *= share;
+		g.plain = true;
 	} else if (!rows_at(&g, 16)) { /* 8 elements of 2 bytes: others are loaded in smaller words */
 		g.eff *= device->gemm_misaligned * (rows_at(&g, 4) ? 1 : device->gemm_odd);
 	}

@@ -42,16 +42,14 @@ static void plan_stage(struct mq_low *low, uint32_t stage)
 		layers += low->model->op[op].layer != MQ_NONE && low->num.unit_of[op] != unit;
 		unit = low->num.unit_of[op];
 	}
-	low->offload.window[stage] = layers > low->plan->offload_layers + 2 ? layers - low->plan->offload_layers : 2;
-	low->offload.copied[stage] = mq_arena_array(&low->scratch, (size_t)units * devices, uint32_t);
-	low->offload.leaves_B[stage] = leaves_B;
+	low->offload[stage].window = layers > low->plan->offload_layers + 2 ? layers - low->plan->offload_layers : 2;
+	low->offload[stage].copied = mq_arena_array(&low->scratch, (size_t)units * devices, uint32_t);
+	low->offload[stage].leaves_B = leaves_B;
 }
 
 void mq_offload_plan(struct mq_low *low)
 {
-	low->offload.leaves_B = mq_arena_array(&low->scratch, low->num.n_stages, double *);
-	low->offload.copied = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t *);
-	low->offload.window = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
+	low->offload = mq_arena_array(&low->scratch, low->num.n_stages, struct mq_offload);
 	if (!low->plan->offload_layers || low->train->infer || low->num.explicit_backward)
 		return;
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
@@ -77,13 +75,13 @@ static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to
 					.phase = to_host ? MQ_FORWARD : MQ_BACKWARD };
 		struct mq_ids after = { 0 };
 
-		low->offload.copied[stage][row + d] = MQ_NONE;
-		task.bytes = low->offload.leaves_B[stage][row + d];
+		low->offload[stage].copied[row + d] = MQ_NONE;
+		task.bytes = low->offload[stage].leaves_B[row + d];
 		if (!(task.bytes > 0))
 			continue;
 		uint32_t sealed = mq_emit_seal(low, d);
 		mq_ids_add(low, &after, sealed == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : sealed);
-		low->offload.copied[stage][row + d] = mq_emit(low, &task, &after);
+		low->offload[stage].copied[row + d] = mq_emit(low, &task, &after);
 	}
 }
 
@@ -93,10 +91,10 @@ static void await_unit(struct mq_low *low, uint32_t stage, uint32_t unit)
 	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;
 
 	for (uint32_t d = 0; d < devices; d++) {
-		if (low->offload.copied[stage][row + d] == MQ_NONE)
+		if (low->offload[stage].copied[row + d] == MQ_NONE)
 			continue;
 		mq_emit_seal(low, d);
-		mq_ids_add(low, &low->emit.pending[d], low->offload.copied[stage][row + d]);
+		mq_ids_add(low, &low->emit.pending[d], low->offload[stage].copied[row + d]);
 	}
 }
 
@@ -104,10 +102,10 @@ void mq_offload_leave(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
 	uint32_t next = unit == MQ_NONE ? last_unit(low, stage) + 1 : unit, first = first_unit(low, stage);
 
-	if (!low->offload.leaves_B[stage] || next == first)
+	if (!low->offload[stage].leaves_B || next == first)
 		return;
-	if (next >= first + low->offload.window[stage])
-		await_unit(low, stage, next - low->offload.window[stage]);
+	if (next >= first + low->offload[stage].window)
+		await_unit(low, stage, next - low->offload[stage].window);
 	copy_unit(low, stage, next - 1, true);
 }
 
@@ -115,9 +113,9 @@ void mq_offload_return(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
 	uint32_t first = first_unit(low, stage), ahead;
 
-	if (!low->offload.leaves_B[stage])
+	if (!low->offload[stage].leaves_B)
 		return;
-	ahead = low->offload.window[stage] - 1;
+	ahead = low->offload[stage].window - 1;
 	for (uint32_t i = 0; unit == last_unit(low, stage) && i < ahead && unit - i >= first; i++)
 		copy_unit(low, stage, unit - i, false);
 	await_unit(low, stage, unit);

@@ -211,9 +211,9 @@ struct mq_program {
 
 /* Activations that wait on the host (offload.c). */
 struct mq_offload {
-	double **leaves_B; /* [n_stages]: of each unit of the stage, by schedule device; NULL = none does */
-	uint32_t **copied; /* [n_stages]: likewise, the tasks of the pass at hand */
-	uint32_t *window;  /* [n_stages]: units from the one that leaves to the one that waits until it has left */
+	double *leaves_B; /* of each unit of the stage, by schedule device; NULL = none does */
+	uint32_t *copied; /* likewise, the tasks of the pass at hand */
+	uint32_t window;  /* units from the one that leaves to the one that waits until it has left */
 };
 
 /* A plan on its way to a schedule. */
@@ -231,7 +231,7 @@ struct mq_low {
 	struct mq_numbering num;
 	struct mq_moves moves;
 	struct mq_buckets buckets;
-	struct mq_offload offload;
+	struct mq_offload *offload; /* [n_stages] */
 	struct mq_emitter emit;
 	struct mq_program prog;
 };

@@ -142,11 +142,10 @@ static void take_part(struct mq_kernel *k, double parts, double host)
 /* Does attention have more of the sequence than what it reads, for fewer heads (Ulysses)? */
 static bool exchanges_heads(const struct mq_low *low, uint32_t op)
 {
-	bool exchanged = false;
-
 	MQ_EACH_IN(low->model, op, e)
-		exchanged |= mq_low_config(low, e->src)->split[MQ_DIM_SEQ] > mq_low_config(low, op)->split[MQ_DIM_SEQ];
-	return exchanged && low->model->op[op].kind == MQ_OP_ATTENTION;
+		if (mq_low_config(low, e->src)->split[MQ_DIM_SEQ] > mq_low_config(low, op)->split[MQ_DIM_SEQ])
+			return low->model->op[op].kind == MQ_OP_ATTENTION;
+	return false;
 }
 
 /* Kernels of one device's pieces, and what it waits beside them. */
