@@ -112,6 +112,7 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 		to->rank = set->device + mq_hybrid_replica(p, stage, 0);
 		to->stride = (p->replica_major ? p->pp : 1) * p->cp * p->tp;
 		to->inner = p->cp;
+		to->ring = p->cp / mq_or_1(p->ulysses);
 		to->last_rank = set->device[mq_hybrid_replica(p, stage, p->dp - 1) + p->cp * p->tp - 1];
 	}
 }
@@ -190,7 +191,7 @@ static bool lay_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 			to->share[0].replicas = p->dp;
 			to->rank = type->rank + p->first + k * width;
 			to->stride = p->tp;
-			to->inner = 1;
+			to->inner = to->ring = 1;
 			to->last_rank = to->rank[width - 1];
 		}
 	}

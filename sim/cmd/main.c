@@ -1,6 +1,8 @@
 /* main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code. The table of
  * commands is in lib/commands.c. SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <locale.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -99,6 +101,10 @@ int main(int argc, char **argv)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
+	/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than many a
+	 * simulation. */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	setlocale(LC_ALL, "C");
 	gsl_set_error_handler_off();
 	signal(SIGPIPE, SIG_IGN);

@@ -4,7 +4,6 @@
  * actor with another loop. Single-threaded throughout (the main process sees to it that BLAS starts no threads), so a
  * fork copies everything that runs. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <limits.h>
 #include <malloc.h>
 #include <math.h>
 #include <signal.h>
@@ -214,10 +213,6 @@ static enum mq_status fork_worker(struct server *s, struct answer *answer, struc
 			_exit(0);
 		close(pair[0]);
 		close(MQ_WIRE_FD);
-		/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than
-		 * many a simulation. */
-		mallopt(M_MMAP_MAX, 0);
-		mallopt(M_TRIM_THRESHOLD, INT_MAX);
 		attend(s, pair[1], work);
 		_exit(0);
 	}

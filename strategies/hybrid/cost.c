@@ -230,20 +230,24 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] + again + work[1];
 }
 
-/* Seconds of a layer's keys and values on their way around the ring of ranks that share a sample, forward, and again
- * backward with their gradients: none of it is hidden behind attention. */
-static double ring_time(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage, double samples)
+/* Seconds that ranks which share a sample spend on a layer's exchanges, none of it hidden behind attention: keys and
+ * values go around their ring, and again backward with their gradients; Ulysses deals heads in place of tokens out, and
+ * back, of queries, keys, values and the output. */
+static double exchange_time(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage, double samples)
 {
 	const struct mq_model *m = c->problem->q->model;
 
 	if (stage->inner < 2 || !m->heads)
 		return 0;
-	double passes = c->problem->q->train->infer ? 1 : 3, width = mq_dtype_size(c->problem->q->train->dtype);
-	double elems = 2.0 * m->seq * m->hidden * (m->kv_heads ? m->kv_heads : m->heads) / m->heads / stage->t;
-	uint32_t last = (stage->inner - 1) * stage->t; /* on to the first: the longest way */
+	bool infer = c->problem->q->train->infer;
+	double queries_B = samples * m->seq * m->hidden / stage->t * mq_dtype_size(c->problem->q->train->dtype);
+	double keys_B = 2 * queries_B * (m->kv_heads ? m->kv_heads : m->heads) / m->heads,
+	       dealt = stage->inner / stage->ring;
+	uint32_t last = stage->rank[(stage->inner - 1) * stage->t], first = stage->rank[0]; /* the longest way */
+	double around_s = stage->ring > 1 ? ask_transfer(c, last, first, floor(keys_B)) : 0;
+	double deal_s = dealt > 1 ? ask_transfer(c, last, first, floor((2 * queries_B + keys_B) * (1 - 1 / dealt))) : 0;
 
-	return passes * (stage->inner - 1) *
-	       ask_transfer(c, stage->rank[last], stage->rank[0], floor(samples * elems * width));
+	return (infer ? 1 : 3) * (stage->ring - 1) * around_s + (infer ? 1 : 2) * deal_s;
 }
 
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
@@ -288,7 +292,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
-	out->layer = out->layer * out->part + ring_time(c, stage, out->part * mean);
+	out->layer = out->layer * out->part + exchange_time(c, stage, out->part * mean);
 	out->fixed = out->part * ((s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0));
 	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
 	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;

@@ -30,6 +30,7 @@ struct mq_hybrid_stage {
 	/* The d ranks that exchange gradients: member i is rank[i / inner * stride + i % inner * t]. */
 	const uint32_t *rank; /* borrowed */
 	uint32_t stride, inner;
+	uint32_t ring;   /* of the `inner` ranks that share a sample, those around which keys and values go */
 	uint32_t layers; /* filled by the estimate */
 };
 
