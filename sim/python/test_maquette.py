@@ -150,7 +150,7 @@ class Maquette(unittest.TestCase):
         self.assertEqual([row["name"] for row in mq.list_("engines")],
                          [row["name"] for row in json.loads(built("list", "engines", "--json").stdout)])
         self.assertGreater(mq.model(model=CONFIG)["parameters"], 1e7)
-        self.assertEqual(len(mq.diff(self.found.plans[0].path, self.found.plans[1].path)), 2)
+        self.assertEqual(len(mq.diff(self.found.plans[0], self.found.plans[1].path)), 2)
         self.assertEqual(mq.platform(["gpu=H100"], gpus=4), mq.platform(["gpu=H100", "gpus=4"]))
         with tempfile.TemporaryDirectory() as folder:
             table = Path(folder) / "runs.csv"

@@ -230,8 +230,11 @@ class Plan(Result):
         """The plan's file, which simulate(), export() and diff() take."""
         return self.folder / f"plan-{self['rank']}.json"
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     def export(self, to: str, output: Optional[PathLike] = None, **options: Any) -> "Text":
-        """Launch settings for a software: export(plan.path, to=...)."""
+        """Launch settings for a software: export(plan, to=...)."""
         return call("export", dict(plan=self.path, to=to, output=output, **options), ["plan"])
 
     def simulate(self, **options: Any) -> "Simulation":
@@ -346,7 +349,8 @@ def _message(command: str, err: str) -> str:
 
 def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), prints_json: bool = False) -> Any:
     """Runs a command: `options` as keywords of its function, of which `words` are those without `--`."""
-    given = {key: value for key, value in options.items() if value is not None and value is not False}
+    given = {key: value.path if isinstance(value, Plan) else value for key, value in options.items()
+             if value is not None and value is not False}
     if "gpus" in given and command != "platform":  # there it is a machine's number of them
         if "platform" in given:
             raise InputError("gpus and platform are the same: give one")
@@ -385,8 +389,8 @@ def call(command: str, options: Mapping[str, Any], words: Sequence[str] = (), pr
         result.folder = Path(output) if output is not None else None
     if stopped:
         raise Interrupted(result)
-    for line in err.splitlines() if "model" in given else ():
-        if line.startswith("note: "):
+    for line in err.splitlines():
+        if line.startswith("note: ") and ("model" in given or "different questions" in line):
             warnings.warn(line[len("note: "):], stacklevel=3)
     if code:
         reason = result.data.get("reason", "").strip() if isinstance(result, Search) else \
