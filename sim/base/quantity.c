@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* Digits and a point, few enough that one division of whole numbers rounds as strtod does: most cells of tables, in a
  * tenth of its time. */
@@ -139,4 +140,12 @@ const char *mq_unit_of_name(const char *name)
 			return ends[i][1];
 	}
 	return NULL;
+}
+
+double mq_now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

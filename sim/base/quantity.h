@@ -21,4 +21,7 @@ MQ_API bool mq_parse_quantity(const char *text, const char *unit, double *value)
 /* The unit that a field's name ends in ("nic_GBps": "GB/s"), or NULL. */
 MQ_API const char *mq_unit_of_name(const char *name);
 
+/* Seconds of a monotonic clock, for budgets and reports only. */
+double mq_now_s(void);
+
 #endif

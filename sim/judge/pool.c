@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/quantity.h"
 #include "maquette/rng.h"
 #include "maquette/spawn.h"
 #include "hardware/platform/platform.h"
@@ -67,14 +67,6 @@ struct mq_pool {
 	char words[8192];       /* newest of what they said: a sentence and SimGrid's backtraces */
 	size_t n_words;
 };
-
-static double clock_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what the processes say ----------------------------------------------------------------------- */
 
@@ -461,7 +453,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 	const void *bytes = mq_job_pack(b->job ? b->job[index] : p->job, b->plan[index], &p->scratch, &size);
 	if (w->plan == MQ_NONE) {
 		w->plan = index;
-		w->since_s = clock_s();
+		w->since_s = mq_now_s();
 	} else {
 		w->queued = index;
 	}
@@ -476,7 +468,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 /* Milliseconds until the first deadline, -1 = none. */
 static int patience_ms(const struct mq_pool *p)
 {
-	double now_s = clock_s(), first_s = p->until_s - now_s;
+	double now_s = mq_now_s(), first_s = p->until_s - now_s;
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].plan != MQ_NONE)
@@ -496,7 +488,7 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 		return bury(p, w, false, r, err);
 	memcpy(r, bytes, sizeof(*r));
 	p->n_vain = 0;
-	double now_s = clock_s(), took_s = now_s - w->since_s;
+	double now_s = mq_now_s(), took_s = now_s - w->since_s;
 	p->mean_s = p->mean_s > 0 ? 0.75 * p->mean_s + 0.25 * took_s : took_s;
 	if (head.kind == MQ_WIRE_LAST) {
 		int how;
@@ -527,7 +519,7 @@ static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, str
 			continue;
 		if (p->watch[i].fd >= 0 && p->watch[i].revents)
 			MQ_TRY(take(p, w, result, err));
-		else if (clock_s() >= w->since_s + p->job->wall_s)
+		else if (mq_now_s() >= w->since_s + p->job->wall_s)
 			MQ_TRY(bury(p, w, true, &result[w->plan], err));
 	}
 	return MQ_OK;
@@ -601,7 +593,7 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 
 		if (over && !b->n_lost)
 			return MQ_OK;
-		if (clock_s() >= p->until_s)
+		if (mq_now_s() >= p->until_s)
 			return give_up(p, b, result, err);
 		if (over)
 			MQ_TRY(send_home(p, err));
@@ -641,7 +633,7 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 
 void mq_pool_until(struct mq_pool *p, double left_s)
 {
-	p->until_s = clock_s() + left_s;
+	p->until_s = mq_now_s() + left_s;
 }
 
 /* Waits for a worker's answer while taking what it says: it must not block on that. */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "maquette/loader.h"
@@ -77,14 +76,6 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 	if (failed)
 		return mq_bad(err, "-o %s: cannot make the folder: %s", path, strerror(reason));
 	return MQ_OK;
-}
-
-double mq_now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 const char *mq_text_s(double s, char text[32])

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/paths.h"
+#include "base/quantity.h"
 #include "maquette/engine.h"
 #include "maquette/question.h"
 #include "software/asked.h"
@@ -164,8 +165,6 @@ enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, siz
 				  struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Seconds of a monotonic clock, for budgets and reports only. */
-double mq_now_s(void);
 /* Text for people: "1.23 ms", "4.5 GB", "312 GFLOP/s"-like engineering numbers. */
 const char *mq_text_s(double seconds, char text[32]);
 /* Money for people: "$0.8117", "$4899", "$18.37 million". */
