@@ -36,6 +36,7 @@ enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DE
 struct record {
 	struct mq_csv_writer csv;
 	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor */
+	uint32_t n;            /* samples so far */
 };
 
 enum { KIND_B = 128 };
@@ -126,10 +127,8 @@ struct measure {
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
-	double aligned_s; /* when the ranks' clocks were aligned last */
-	/* Rank 0: when all began, the longest run of a schedule so far, repetitions that only warm up. */
-	double begin_s, longest_s;
-	uint32_t warmup;
+	double aligned_s;          /* when the ranks' clocks were aligned last */
+	double begin_s, longest_s; /* when all began; the longest run of a schedule so far */
 	struct opening opening;
 };
 
@@ -283,38 +282,34 @@ static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 	return replay_rendezvous_align(&m->rendezvous, err);
 }
 
-/* Share of the budget that will be spent in so many seconds; 0: there is none. */
-static double spent_in(const struct measure *m, double seconds)
-{
-	double budget_s = m->job->set->budget_s;
-
-	return budget_s > 0 ? (mq_seconds(CLOCK_MONOTONIC) - m->begin_s + seconds) / budget_s : 0;
-}
-
 static enum mq_status repetition(struct measure *m, uint32_t rep, bool *spent, struct mq_err *err)
 {
 	const struct replay_job *job = m->job;
 	const struct mq_ranks *r = &m->ranks;
+	uint32_t n = job->session.n_schedules;
+	double budget_s = job->set->budget_s;
 
-	m->warmup += rep < job->set->warmup && 3 * spent_in(m, 0) < 1; /* a third is enough to warm up */
 	MQ_TRY(align_clocks(m, err));
 	if (!job->set->in_order)
-		MQ_SHUFFLE(&m->rng, m->order, job->session.n_schedules)
-	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
+		MQ_SHUFFLE(&m->rng, m->order, n)
+	for (uint32_t i = 0; i < n; i++) {
 		double from_s = mq_seconds(CLOCK_MONOTONIC);
 		uint32_t s = m->order[i];
+		struct record *record = r->rank ? NULL : &m->record[s];
 
-		*spent = spent_in(m, m->longest_s) > 1; /* rank 0 knows */
-		if (job->set->budget_s > 0)
+		*spent = budget_s > 0 && from_s - m->begin_s + m->longest_s > budget_s; /* rank 0 knows */
+		if (budget_s > 0)
 			MQ_TRY(r->broadcast(r->state, spent, sizeof(*spent), err));
 		if (*spent)
 			break;
 		MQ_TRY(run_on(m, s, true, err));
 		MQ_TRY(run_on(m, s, false, err));
-		m->longest_s = fmax(m->longest_s, mq_seconds(CLOCK_MONOTONIC) - from_s);
-		if (rep >= m->warmup && !job->session.options->rank)
-			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - m->warmup,
-				      &m->sample);
+		double took_s = mq_seconds(CLOCK_MONOTONIC) - from_s;
+		m->longest_s = fmax(m->longest_s, took_s);
+		/* A run that takes a third of its schedule's share of the budget is too long to warm up with. */
+		bool counts = rep >= job->set->warmup || (budget_s > 0 && 3 * n * took_s > budget_s);
+		if (counts && record && record->n < job->set->reps)
+			record_sample(record, job->session.schedule[s], job->session.owner, record->n++, &m->sample);
 	}
 	return MQ_OK;
 }
