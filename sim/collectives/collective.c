@@ -30,7 +30,7 @@ static enum mq_status check(const struct mq_coll_request *request, struct mq_err
 	if (!request->n || !isfinite(request->bytes) || request->bytes < 0)
 		return mq_bad(err, "%s of %g bytes over %u ranks: need finite bytes >= 0 and at least one rank",
 			      mq_coll_name(request->kind), request->bytes, request->n);
-	if (mq_coll_has_root(request->kind) && request->root >= request->n)
+	if (mq_coll_has_root(request->kind) && !request->closed && request->root >= request->n)
 		return mq_bad(err, "%s from root %u of %u ranks: the root must be below %u",
 			      mq_coll_name(request->kind), request->root, request->n, request->n);
 	return MQ_OK;

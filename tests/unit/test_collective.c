@@ -229,6 +229,10 @@ static void test_refusals(void **state)
 	request.algo = MQ_ALGO_AUTO;
 	request.root = 8;
 	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
+	request.root = MQ_NONE; /* none is left out: any will do */
+	request.closed = true;
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_OK);
+	request.closed = false;
 	request.root = 0;
 	request.bytes = NAN;
 	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
