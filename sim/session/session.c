@@ -132,12 +132,15 @@ static enum mq_status read_shipped(struct mq_arena *arena, struct mq_calib **cal
 static enum mq_status open_shipped(struct mq_shipped *shipped, struct mq_arena *arena, struct mq_calib **calib,
 				   struct mq_err *err)
 {
+	struct mq_calib *c;
+
 	if (!shipped)
 		return read_shipped(arena, calib, err);
-	if (!shipped->calib)
-		MQ_TRY(read_shipped(shipped->arena, &shipped->calib, err));
-	const struct mq_calib *c = shipped->calib;
-
+	if (!shipped->calib) { /* a set that was not read whole is nobody's */
+		MQ_TRY(read_shipped(shipped->arena, &c, err));
+		shipped->calib = c;
+	}
+	c = shipped->calib;
 	*calib = mq_calib_new(arena);
 	*(*calib)->libraries = *c->libraries;
 	for (uint32_t i = 0; i < c->n_devices; i++)

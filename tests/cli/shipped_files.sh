@@ -56,4 +56,9 @@ n = {{head\n
 {{else}}\n
 {{end}}\n
 L
+# The points of a study share what is read once: a set that is not whole is refused at each of them.
+ln -s "$ROOT/$BUILD/engines" "$ROOT/plots" tree; rm tree/platforms/calib; cp -r "$ROOT/platforms/calib" tree/platforms; echo '{' >tree/platforms/calib/H200-SXM-141GB.json
+printf 'model = config.json\nplatform = dgx_h100\nbatch = 8, 16\nplan = plan/plan-1.json\n' >s.ini
+"$M" whatif s.ini -j 1 -o study >/dev/null 2>&1
+[ "$(grep -c 'H200-SXM-141GB.json:' study/whatif.csv)" = 2 ] || { cut -c-300 study/whatif.csv; bad=1; }
 finish
