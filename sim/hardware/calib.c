@@ -311,9 +311,11 @@ const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, cons
 	size_t n = strlen(class_name);
 
 	for (const struct mq_link_calib *l = calib->link; l < calib->link + calib->n_links; l++) {
+		char *end;
+
 		if (strncmp(l->name, class_name, n))
 			continue;
-		if (!strncmp(l->name + n, "-sm", 3) && strtod(l->name + n + 3, NULL) == compute_capability)
+		if (!strncmp(l->name + n, "-sm", 3) && strtod(l->name + n + 3, &end) == compute_capability && !*end)
 			return l;
 		if (!l->name[n])
 			found = l;

@@ -378,6 +378,25 @@ static void test_bind(void **state)
 	assert_true(device[1].memory_B == 7e9 && device[1].power_W == 5);
 }
 
+/* The class of a link, or the class for one compute capability: whole names. */
+static void test_link_for(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+
+	assert_int_equal(load(calib,
+			      "{\"entries\": [{\"kind\": \"link\", \"name\": \"roce-sm90-lab\", \"values\": {}}, "
+			      "{\"kind\": \"link\", \"name\": \"roce-small\", \"values\": {}}, "
+			      "{\"kind\": \"link\", \"name\": \"roce-sm80\", \"values\": {}}, "
+			      "{\"kind\": \"link\", \"name\": \"roce\", \"values\": {}}]}",
+			      &err),
+			 MQ_OK);
+	assert_string_equal(mq_calib_link_for(calib, "roce", 80)->name, "roce-sm80");
+	assert_string_equal(mq_calib_link_for(calib, "roce", 90)->name, "roce");
+	assert_string_equal(mq_calib_link_for(calib, "roce", 0)->name, "roce"); /* a processor's */
+	assert_null(mq_calib_link_for(calib, "ro", 80));
+}
+
 /* A value that was fitted to a table is the first sibling's of other origin; the rest stays. */
 static void test_left_out(void **state)
 {
@@ -457,6 +476,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_names_in_text, teardown),
 		cmocka_unit_test_teardown(test_described, teardown),
 		cmocka_unit_test_teardown(test_bind, teardown),
+		cmocka_unit_test_teardown(test_link_for, teardown),
 		cmocka_unit_test_teardown(test_left_out, teardown),
 		cmocka_unit_test_teardown(test_shipped, teardown),
 	};
