@@ -269,11 +269,11 @@ uint64_t mq_hash_file(uint64_t hash, const char *path)
 		return hash;
 	while ((n = fread(buffer, 1, sizeof(buffer), f)) > 0) {
 		/* Eight bytes at a time: programs are large. */
-		memset((char *)buffer + n, 0, -n % sizeof(*buffer));
-		for (size_t i = 0; i < (n + 7) / sizeof(*buffer); i++) {
+		for (size_t i = 0; i < n / sizeof(*buffer); i++) {
 			hash = (hash ^ buffer[i]) * 0x9e3779b97f4a7c15u;
 			hash ^= hash >> 32;
 		}
+		hash = mq_hash(hash, buffer + n / sizeof(*buffer), n % sizeof(*buffer));
 	}
 	fclose(f);
 	return hash;
