@@ -291,7 +291,8 @@ static void say_prices(struct tables *t)
 static void say_left_out(struct tables *t, const char *what, uint32_t n)
 {
 	if (n > MOST_SAID)
-		fprintf(t->words, "%s: %u more points are not listed; whatif.csv has them all\n", what, n - MOST_SAID);
+		fprintf(t->words, "%s: %u more point%s not listed; whatif.csv has them all\n", what, n - MOST_SAID,
+			n - MOST_SAID > 1 ? "s are" : " is");
 }
 
 /* At which price of its devices each point costs as much per sample as the cheapest, which is on other devices. */
