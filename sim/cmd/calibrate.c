@@ -190,12 +190,26 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		bool wanted = !levels[c->level].probes || strstr(levels[c->level].probes, mq_probe_name[p]);
 		struct mq_schedule *s = wanted ? mq_probe_build(&r, p, c->arena) : NULL;
 
-		if (!s)
+		if (!s) { /* of an earlier run into the same folder */
+			unlink(mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]));
 			continue;
+		}
 		MQ_TRY(save_probe(c, s, mq_probe_name[p], err));
 		name[(*n)++] = mq_probe_name[p];
 	}
 	return MQ_OK;
+}
+
+/* Samples of an earlier run into the same folder are none of this one. */
+static void forget_samples(const struct calibrate *c)
+{
+	uint32_t n;
+	const char **launch = mq_folder_names(c->samples, "launch-", "", c->arena, &n);
+
+	for (uint32_t l = 0; l < n; l++)
+		for (uint32_t p = 0; p < MQ_N_PROBES; p++)
+			unlink(mq_arena_printf(c->arena, "%s/%s/%s.timeline.csv", c->samples, launch[l],
+					       mq_probe_name[p]));
 }
 
 static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name, uint32_t n,
@@ -212,24 +226,12 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 	call.local = c->beside ? c->devices : 0; /* beside GPUs, CPUs do without MPI */
 	call.n_names = n;
 	call.name = name;
-	if (!c->schedule_only)
-		return mq_replay_measure(&call, err);
-	mq_replay_print(&call);
-	return MQ_OK;
-}
-
-/* Samples of an earlier run into the same folder are none of this one. */
-static void forget_samples(const struct calibrate *c)
-{
-	uint32_t n;
-	const char **launch = mq_folder_names(c->samples, "launch-", "", c->arena, &n);
-
-	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
-		unlink(mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]));
-		for (uint32_t l = 0; l < n; l++)
-			unlink(mq_arena_printf(c->arena, "%s/%s/%s.timeline.csv", c->samples, launch[l],
-					       mq_probe_name[p]));
+	if (c->schedule_only) {
+		mq_replay_print(&call);
+		return MQ_OK;
 	}
+	forget_samples(c);
+	return mq_replay_measure(&call, err);
 }
 
 static enum mq_status measure(struct calibrate *c, struct mq_err *err)
@@ -238,7 +240,6 @@ static enum mq_status measure(struct calibrate *c, struct mq_err *err)
 	uint32_t n;
 
 	MQ_TRY(mq_make_dir(c->samples, err));
-	forget_samples(c);
 	MQ_TRY(write_probes(c, name, &n, err));
 	return run_probes(c, "", name, n, err);
 }
@@ -654,13 +655,14 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 {
+	const char *baseline = c->against ? with_suffix(c->against, ".samples", c->arena) : NULL;
 	struct input in = { 0 };
 
 	if (!c->out)
 		return mq_bad(err, "calibrate: -o CALIB.json is missing");
-	if (c->against && access(with_suffix(c->against, ".samples", c->arena), R_OK))
+	if (baseline && access(baseline, R_OK))
 		return mq_bad(err, "--against %s: no folder %s beside it, which calibrate leaves", c->against,
-			      with_suffix(c->against, ".samples", c->arena));
+			      baseline);
 	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
 		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
@@ -677,6 +679,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	if (!c->platform_out)
 		c->platform_out = with_suffix(c->out, ".xml", c->arena);
 	if (!c->from.n) {
+		MQ_TRY(mq_output_apart("samples in", c->samples, &baseline, 1, err));
 		if (c->schedule_only && c->devices && c->type)
 			c->node.cores = 0; /* another node: nothing to ask here */
 		else
@@ -700,9 +703,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	if (!c->type)
 		c->type = in.type;
 	MQ_TRY(fit_and_write(c, &in, err));
-	return c->against ? mq_probes_against(c->from.item[0], with_suffix(c->against, ".samples", c->arena), c->arena,
-					      err) :
-			    MQ_OK;
+	return baseline ? mq_probes_against(c->from.item[0], baseline, c->arena, err) : MQ_OK;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

@@ -45,12 +45,12 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 {
 	struct stat out, in;
 
-	if (!output || stat(output, &out) || !S_ISREG(out.st_mode))
+	if (!output || stat(output, &out) || !(S_ISREG(out.st_mode) || S_ISDIR(out.st_mode)))
 		return MQ_OK;
 	for (uint32_t i = 0; i < n; i++)
 		if (input[i] && !stat(input[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-			return mq_bad(err, "%s %s would overwrite %s, which is read; choose another file", option,
-				      output, input[i]);
+			return mq_bad(err, "%s %s would overwrite %s, which is read; choose another", option, output,
+				      input[i]);
 	return MQ_OK;
 }
 

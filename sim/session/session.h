@@ -124,7 +124,7 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 				  struct mq_err *err) MQ_MUST_CHECK;
 void mq_platform_file_close(const struct mq_platform_file *file);
 
-/* MQ_EINPUT where an output is the same file as one of the inputs (NULL entries are none; so is output NULL),
+/* MQ_EINPUT where an output is the same file or folder as one of the inputs (NULL entries are none; so is output NULL),
  * by whatever name. */
 enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
 			       struct mq_err *err) MQ_MUST_CHECK;

@@ -22,6 +22,11 @@ done
 # A level of another is compared in what both have measured; samples that another level left behind are none.
 measure 2 again.json --level quick --against base.json || tail -n 3 log
 grep -c ' pass$' log; grep 'not compared' log; ls again.samples
+# Launches of an earlier run are neither counted nor used; samples go when others are measured, not when that is asked for.
+measure 1 more.json --level quick --launches 2; measure 2 more.json --level quick; grep 'no time' log
+"$M" calibrate --executor cuda --devices 2 --type T --schedule-only -o more.json >log || bad=1
+find more.samples -name '*.csv' -o -name launch-2 | sort
+try 2 'samples in ./base.samples would overwrite base.samples' calibrate --executor cuda --devices 2 -o ./base.json --against base.json
 # No more runs begin than the time has room for: 24 s for steps of 1.9 s, of which two repetitions warm up.
 steps() { # STEP_S WARM-UPS: what was run within the level's time
 	MOCK_STEP_S=$1 measure 3 short.json --level quick --against base.json; echo "exit code $?"

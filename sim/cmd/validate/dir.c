@@ -124,30 +124,36 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 
 /* ---- reading samples back -------------------------------------------------------------------- */
 
+/* `n_found`: launches that tried it. */
 static enum mq_status load_one(const char *dir, const char *name, const char *const *launch, uint32_t n_launches,
-			       struct mq_measured *measured, struct mq_arena *arena, struct mq_err *err)
+			       struct mq_measured *measured, uint32_t *n_found, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	struct mq_schedule *schedule;
 
 	MQ_TRY(mq_schedule_load(mq_arena_printf(arena, "%s/%s.jsonl", dir, name), arena, &schedule, err));
 	measured->schedule = schedule;
+	*n_found = 0;
 	for (uint32_t l = 0; l < n_launches; l++) {
 		const char *path = mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
 
-		if (!access(path, R_OK))
-			MQ_TRY(mq_measured_add(measured, path, arena, err));
+		if (access(path, R_OK))
+			continue;
+		++*n_found;
+		MQ_TRY(mq_measured_add(measured, path, arena, err));
 	}
 	return MQ_OK;
 }
 
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err)
 {
-	memset(samples, 0, sizeof(*samples));
-	const char **launch = mq_folder_names(dir, "launch-", "", arena, &samples->n_launches);
+	uint32_t n_launches, n_found;
+	const char **launch = mq_folder_names(dir, "launch-", "", arena, &n_launches);
 
+	memset(samples, 0, sizeof(*samples));
 	samples->name = mq_folder_names(dir, "", ".jsonl", arena, &samples->n);
 	samples->environment = "";
-	if (!samples->n || !samples->n_launches)
+	if (!samples->n || !n_launches)
 		return mq_bad(err,
 			      "%s: not a folder of samples: NAME.jsonl schedules and "
 			      "launch-K/NAME.timeline.csv are needed",
@@ -158,9 +164,10 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 
 		name[strlen(name) - 6] = '\0';
 		samples->name[i] = name;
-		MQ_TRY(load_one(dir, name, launch, samples->n_launches, &samples->measured[i], arena, err));
+		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], &n_found, arena, err));
+		samples->n_launches = n_found > samples->n_launches ? n_found : samples->n_launches;
 	}
-	for (uint32_t l = 0; l < samples->n_launches && !samples->environment[0]; l++) {
+	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++) {
 		struct mq_err none = MQ_ERR_INIT;
 		char *text;
 		size_t size;

@@ -32,7 +32,7 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 
 /* All schedules of a folder, in name order, each with the samples of all launches. */
 struct mq_samples {
-	uint32_t n, n_launches;
+	uint32_t n, n_launches; /* n_launches: those with samples, folders of earlier ones may be there too */
 	const char **name;
 	struct mq_measured *measured;
 	const char *environment; /* text of the first environment.txt, or "" */
