@@ -35,9 +35,10 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 			return MQ_OK;
 		}
 	near = mq_nearest(name, names);
-	return mq_bad(err,
-		      "no platform '%s'%s%s%s; give a file, a name of `maquette list platforms` or devices as 64xH100",
-		      name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(
+		err,
+		"no platform '%s'%s%s%s; give a file, a name of `maquette list platforms`, devices as 64xH100 or machines as 2xp5.48xlarge",
+		name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,

@@ -55,7 +55,7 @@ try 2 "option --no-fold takes no value; leave '=yes' away" search --no-fold=yes 
 # A name's beginning is nearer than a slip; platforms in words say how several kinds and how many devices are written.
 try 2 "no training software 'megatron'; did you mean 'megatron-core'" search -m $tiny -p $good --batch 8 --software megatron -o o
 try 2 'several kinds are keys, TYPE.MACHINESxGPUS@PORT: "gpu=A100' platform show 16xA100-80GB+16xL40S
-try 2 "no platform '8'; give .* or devices as 64xH100" platform show 8
+try 2 "no platform '8'; give .* devices as 64xH100 or machines as 2xp5.48xlarge" platform show 8
 try 0 'Usage: maquette COMMAND' --help
 # The page of the program has the exit codes and verdicts as the program says them.
 codes=$("$M" --help | awk '/^  [0-9]+ / { sub(/^ +/, ""); sub(/ +/, " "); printf "%s%s", n++ ? " · " : "", $0 }')
