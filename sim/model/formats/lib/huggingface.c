@@ -92,6 +92,8 @@ static enum mq_status read_rope(const struct mq_hf_key *keys, const struct mq_js
 		return MQ_OK;
 	t->rope.kind = strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0 ? mq_arena_strdup(arena, type) : NULL;
 	t->rope.unrounded = json_is_false(json_object_get(rope.object, "truncate"));
+	if (fabs(t->rope.attention - (.1 * log(fmax(1, t->rope.factor)) + 1)) < 1e-6 && !(t->rope.mscale > 0))
+		t->rope.attention = 0; /* said, but what `factor` makes */
 	t->yarn = !strcmp(type, "yarn") && !(t->rope.mscale > 0 && fabs(t->rope.mscale - t->rope.mscale_all) < 1e-9);
 	return MQ_OK;
 }
