@@ -38,6 +38,7 @@ struct recommend {
 	FILE *rows; /* of all points that were searched */
 	struct mq_words words;
 	struct mq_csv tried;
+	double said_s;   /* when it last said where it is */
 	const char *why; /* how near the counts came that are not fast enough, or why there is none */
 };
 
@@ -161,23 +162,42 @@ static double of(const struct recommend *r, uint32_t row, const char *column)
 	return mq_csv_number(&r->tried, row, column);
 }
 
-/* The row of the fewest machines of a device type that are fast enough; MQ_NONE: no count is. */
+/* Every EVERY_S of a search that takes long, what a count of machines was found to take. */
+static void tell(struct recommend *r, uint32_t machines, double days)
+{
+	static const double EVERY_S = 20;
+	double now = mq_now_s();
+
+	if (now - r->said_s < EVERY_S)
+		return;
+	r->said_s = now;
+	if (isnan(days))
+		fprintf(stderr, "platform.nodes = %u: no plan\n", machines);
+	else
+		fprintf(stderr, "platform.nodes = %u: %.4g days\n", machines, days);
+}
+
+/* The row of the fewest machines of a device type that are fast enough; MQ_NONE: no count is. Where WORSE counts one
+ * after the other take no less time than fewer machines did, more will not either: the batch is shared out. */
 static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
 {
+	enum { WORSE = 2 };
 	uint32_t fails = 0, does = r->n_counts + 1, at = 1; /* counts from 1 on; 0 fails */
-
+	uint32_t worse = 0;
 	double nearest = INFINITY;
 
 	*best = MQ_NONE;
 	r->why = NULL;
-	while (does - fails > 1) {
+	while (does - fails > 1 && worse < WORSE) {
 		uint32_t row;
 
 		MQ_TRY(ask(r, gpu * r->n_counts + at - 1, &row, err));
 		double days = row == MQ_NONE ? (double)NAN : of(r, row, "epoch_s") / 86400; /* NaN: no plan */
+		tell(r, r->count[at - 1], days);
 		if (days <= r->days) {
 			*best = row;
 			does = at--;
+			worse = 0;
 			continue;
 		}
 		fails = at;
@@ -187,10 +207,13 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 						 r->count[at - 1] > 1 ? "s take" : " takes", days);
 		else if (row != MQ_NONE && isinf(nearest))
 			r->why = mq_csv_word(&r->tried, row, "plan");
+		worse = days >= nearest && *best == MQ_NONE ? worse + 1 : 0;
 		nearest = fmin(nearest, days);
 		while (at < does - 1 && (at == fails || r->count[at - 1] < wanted))
 			at++;
 	}
+	if (worse == WORSE)
+		r->why = mq_arena_printf(&r->arena, "%s, and more take longer", r->why);
 	return MQ_OK;
 }
 
@@ -319,7 +342,7 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct recommend r = { .arena = MQ_ARENA_INIT };
+	struct recommend r = { .arena = MQ_ARENA_INIT, .said_s = mq_now_s() };
 	const struct mq_args args = {
 		.table = { { mq_question_args, &r.asked }, { mq_search_args, &r.search }, { rows, &r } },
 		.doc = "Names the fewest devices of each type that train so many tokens in time, and what that costs: a "
