@@ -30,6 +30,8 @@ static void use(const struct mq_measured *measured, struct mq_arena *arena)
 	fuzz_refused(status, &err);
 	for (uint32_t i = 0; status == MQ_OK && i < n; i++)
 		mq_assert(observed[i].task < measured->schedule->n_tasks && observed[i].time.median >= 0);
+	if (!measured->n_samples) /* a table without rows: who asks for steps looks first */
+		return;
 	mq_assert(mq_measured_step(measured, arena, &n_dropped, &weak).median >= 0);
 	mq_assert(mq_measured_typical(measured, arena) < measured->n_samples);
 	mq_measured_drift(measured, arena);

@@ -48,13 +48,13 @@ struct mq_observed {
 /* One entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
 				 struct mq_observed **observed, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
-/* Step time over clean samples (weak as above). */
+/* Step time over clean samples (weak as above); there is one at least. */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch, uint32_t *n_dropped,
 				  bool *weak);
 /* Fills in `overlapped` of computations, from the typical sample. */
 void mq_measured_overlap(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
 			 struct mq_arena *scratch);
-/* The clean sample whose step time is nearest the median: a whole timeline to look at. */
+/* The clean sample whose step time is nearest the median, of one at least: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* Spread of what all tasks of a sample have in common: relative deviation between samples of the median ratio to
