@@ -178,7 +178,7 @@ static void tell(struct recommend *r, uint32_t machines, double days)
 }
 
 /* The row of the fewest machines of a device type that are fast enough; MQ_NONE: no count is. Where WORSE counts one
- * after the other take no less time than fewer machines did, more will not either: the batch is shared out. */
+ * after the other take no less time than fewer machines did, larger ones are not asked: the batch is shared out. */
 static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
 {
 	enum { WORSE = 2 };
@@ -213,7 +213,7 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 			at++;
 	}
 	if (worse == WORSE)
-		r->why = mq_arena_printf(&r->arena, "%s, and more take longer", r->why);
+		r->why = mq_arena_printf(&r->arena, "%s, the next %d counts tried no less", r->why, WORSE);
 	return MQ_OK;
 }
 

@@ -40,6 +40,9 @@ python3 -c 'import json; d = json.load(open("j.json")); assert len(d["recommend"
 grep -q 'tokens a day, 80 % within' words || { cat words; bad=1; }
 try 1 'no device type keeps .* within the budget' recommend "${ask[@]}" --gpu T4 --target "days=$three tokens=1e11" --budget .0001 -o b
 try 1 '^T4: no: .*at most 512; give leaf= or pod=' recommend "${ask[@]}" --gpu T4 --target "days=.0001 tokens=1e15" --simulation-time 1 -o n
+# where more are no faster, not all counts up to 4,096 are searched
+try 1 '^T4:gpus=1: no: 4 machines take .* days, the next 2 counts tried no less' recommend "${ask[@]}" --gpu T4:gpus=1 --target tokens/day=1e12 -o more
+[ "$(wc -l <more/tried.csv)" = 5 ] || { cat more/tried.csv; bad=1; }
 # what cannot be asked
 try 2 'all/whatif.csv: results of another command; choose another -o' recommend "${ask[@]}" --gpu T4 --target tokens/day=1e9 -o all
 try 2 'give tokens/day=N, or both of days=N tokens=N' recommend "${ask[@]}" --gpu T4 --target tokens=1e9 -o q
