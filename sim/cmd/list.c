@@ -214,10 +214,13 @@ static uint32_t measured_runs(const struct mq_trust *trust, const char *device)
 static enum mq_status list_devices(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_list none = { .n = 0 };
+	const struct mq_device_calib *one = NULL;
 	struct mq_calib *calib;
 	struct mq_trust *trust;
 
 	MQ_TRY(mq_calib_open(&none, NULL, arena, &calib, err));
+	if (only)
+		MQ_TRY(mq_calib_type_get(calib, "device", only, &one, err));
 	MQ_TRY(mq_trust_open(&none, arena, &trust, err));
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		const struct mq_device_calib *d = &calib->device[i];
@@ -228,7 +231,7 @@ static enum mq_status list_devices(struct listing *l, const char *only, struct m
 		uint32_t runs = measured_runs(trust, d->name);
 		const char *said = mq_arena_printf(arena, "%u measured run%s", runs, runs == 1 ? "" : "s");
 
-		if (only && strcmp(only, d->name))
+		if (one && one != d)
 			continue;
 		line(l, d->name,
 		     mq_arena_printf(arena, "%.4g Tflop/s %s, %.4g GB at %.4g TB/s%s; %s; %s",

@@ -69,7 +69,7 @@ const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const 
 		if (listed(calib->device[i].alias, word))
 			return &calib->device[i];
 	for (uint32_t i = 0; i < calib->n_devices; i++) /* as nvidia-smi and torch.cuda.get_device_name print it */
-		if (reported(&calib->device[i], without_maker(word)))
+		if (reported(&calib->device[i], word) || reported(&calib->device[i], without_maker(word)))
 			return &calib->device[i];
 	return NULL;
 }
@@ -78,30 +78,23 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 				 const struct mq_device_calib **type, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	const char **names = NULL, *near;
-	char list[420] = "";
+	const char **names = NULL;
 	uint32_t n = 0, room = 0;
-	size_t used = 0;
 
 	*type = mq_calib_type(calib, word);
 	if (*type)
 		return MQ_OK;
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
-		const char *name = calib->device[i].name;
-
-		MQ_PUSH(&arena, names, n, room, name);
+		MQ_PUSH(&arena, names, n, room, calib->device[i].name);
 		for (const char *const *a = calib->device[i].alias; a && *a; a++)
 			MQ_PUSH(&arena, names, n, room, *a);
-		if (used + strlen(name) + 2 < sizeof(list))
-			used += (size_t)sprintf(list + used, "%s%s", used ? " " : "", name);
 	}
 	MQ_PUSH(&arena, names, n, room, NULL);
-	near = mq_nearest(word, names);
-	enum mq_status status =
-		near ? mq_bad(err, "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)", option,
-			      word, near) :
-		       mq_bad(err, "%s=%s: no such device type; known: %s", option, word, list);
-	return status;
+	const char *near = mq_nearest(word, names);
+	const char *known =
+		mq_arena_printf(&arena, near ? "did you mean '%s'?" : "`maquette list devices` has all", near);
+
+	return mq_bad(err, "%s=%s: no such device type; %s (any other: give tflops=)", option, word, known);
 }
 
 enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word, struct mq_err *err)

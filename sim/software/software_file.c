@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/paths.h"
@@ -47,11 +48,22 @@ enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const 
 
 static enum mq_status unknown(const struct reader *r, const char *name)
 {
+	static const char *const others[][2] = {
+#define X(name, described_by) { name, described_by },
+#include "software/software_other_names.def"
+#undef X
+	};
 	const char **names;
 	char list[320] = "";
 	size_t used = 0;
 
 	MQ_TRY(mq_software_names(r->dir, r->arena, &names, r->err));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (!strcasecmp(others[i][0], name))
+			return mq_bad(r->err, "no training software '%s': %s%s", name,
+				      others[i][1] ? "its runs are described by " :
+						     "its kernels are not described here",
+				      others[i][1] ? others[i][1] : "; `maquette list software` has all");
 	const char *near = mq_nearest(name, names);
 	if (near)
 		return mq_bad(r->err, "no training software '%s'; did you mean '%s'? `maquette list software` has all",

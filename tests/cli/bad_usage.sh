@@ -53,7 +53,7 @@ echo '{"hello": 1}' >hello.json; try 2 'no engine knows this kind of file' solve
 try 2 'option --e is the beginning of --e.* and of --e.*: write more of it' search --e expert -m $tiny -p $good
 try 2 "option --no-fold takes no value; leave '=yes' away" search --no-fold=yes -m $tiny -p $good
 # A name's beginning is nearer than a slip; platforms in words say how several kinds and how many devices are written.
-try 2 "no training software 'megatron'; did you mean 'megatron-core'" search -m $tiny -p $good --batch 8 --software megatron -o o
+try 2 "no training software 'megatron': its runs are described by megatron-core, or" search -m $tiny -p $good --batch 8 --software megatron -o o
 try 2 'several kinds are keys, TYPE.MACHINESxGPUS@PORT: "gpu=A100' platform show 16xA100-80GB+16xL40S
 try 2 "no platform '8'; give .* devices as 64xH100 or machines as 2xp5.48xlarge" platform show 8
 try 0 'Usage: maquette COMMAND' --help

@@ -20,6 +20,9 @@ try 2 'written by another command' search $ask -p 'gpu=A100-80GB nodes=2 gpus=2 
 try 0 'step time' simulate -m $tiny --batch 8 -p gpu=A100-80GB,nodes=2,gpus=2,network=roce -P keys/plan-1.json -o sim
 try 2 "no option 'nic'; did you mean 'nics'" search $ask -p gpu=A100-80GB,nic=2 -o none
 try 2 "no such device type; did you mean 'L40S'" search $ask -p gpu=L4OS -o none
+try 2 'gpu=RTX-6000: which one. RTX-6000-Ada, RTX-6000-Turing' platform generate gpu=RTX-6000
+try 0 'GTX-1080 ' platform show gpu=1080,nodes=2
+try 2 'gpu=Z9: no such device type; `maquette list devices` has all' platform generate gpu=Z9
 try 2 'gpu=A100: which one. A100-PCIE-40GB, A100-PCIE-80GB, A100-SXM4-40GB, A100-SXM4-80GB' platform generate gpu=A100 nodes=2
 # units as people say them
 "$M" platform generate gpu=H100 nodes=2 nic=400Gb/s nvlink=450GB/s nic_us=500ns -o unit.xml >/dev/null || bad=1

@@ -16,6 +16,12 @@ while read -r field; do
 done <names.txt
 grep -A 1 '^plans it runs' one.txt
 try 2 "no training software 'megatron-cor'; did you mean 'megatron-core'" list software megatron-cor
+# a trainer without a file says what describes its runs, and that is there
+"$M" list software | cut -d' ' -f1 >there
+sed -n 's/^X("\([^"]*\)", "\([a-z0-9.-]*\).*/\1 \2/p' "$ROOT"/sim/software/software_other_names.def | while read -r name described; do
+	grep -qx "$described" there && ! grep -qx "$name" there || echo "$name: $described"; done
+try 2 "no training software 'torchtune': its runs are described by fsdp" list software torchtune
+try 2 "no training software 'Alpa': its kernels are not described here" list software Alpa
 try 2 'no training software .unheard-of.; there are: amp' list software unheard-of
 # The same words everywhere.
 ask=(-m $tiny --batch 16 -p dgx1_v100)
