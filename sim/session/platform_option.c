@@ -92,8 +92,10 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
-/* The keys of a machine of platforms/machines.csv; NULL: there is none of that name. */
-static enum mq_status machine_keys(const char *name, struct mq_arena *arena, const char **keys, struct mq_err *err)
+/* The keys of a machine of platforms/machines.csv; NULL: there is none of that name, which is an error where it looks
+ * like a machine's and must be one. */
+static enum mq_status machine_keys(const char *name, bool must, struct mq_arena *arena, const char **keys,
+				   struct mq_err *err)
 {
 	const char *dir, **known, *near;
 	struct mq_csv csv;
@@ -107,7 +109,7 @@ static enum mq_status machine_keys(const char *name, struct mq_arena *arena, con
 		if (!strcasecmp(known[r], name))
 			*keys = mq_csv_word(&csv, r, "keys");
 	}
-	if (*keys || (!strpbrk(name, "._") && !strstr(name, "gpu-") && !strstr(name, "standard-")))
+	if (*keys || !must || (!strpbrk(name, "._") && !strstr(name, "gpu-") && !strstr(name, "standard-")))
 		return MQ_OK;
 	near = mq_nearest(name, known);
 	return mq_bad(err, "platform: no machine '%s' in %s/machines.csv%s%s%s; write gpu=TYPE nodes=N gpus=N", name,
@@ -116,11 +118,18 @@ static enum mq_status machine_keys(const char *name, struct mq_arena *arena, con
 
 enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const char **keys, struct mq_err *err)
 {
+	const char *machine;
 	char name[128] = "";
 	uint32_t n = 0;
 	int end = 0;
 
 	*keys = text;
+	if (sscanf(text, " gpu=%127[^*@+,; ]%n", name, &end) == 1 && !strspn(text + end, "*@+")) {
+		MQ_TRY(machine_keys(name, false, arena, &machine, err));
+		if (machine) /* gpu=p3.8xlarge: of its GPUs, as many as it has */
+			*keys = mq_arena_printf(arena, "%s%s", machine, text + end);
+		return MQ_OK;
+	}
 	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
 		return MQ_OK;
 	if (text[end] == '=') /* the last word is a key: it and what follows say more */
@@ -130,7 +139,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 		name[strlen(name) - 1] = '\0';
 	if (!*name)
 		return MQ_OK;
-	const char *more = text + end, *machine, *plus = strchr(name, '+');
+	const char *more = text + end, *plus = strchr(name, '+');
 	uint32_t second;
 
 	if (plus && sscanf(plus + 1, " %9u %1[xX]", &second, (char[2]){ "" }) == 2)
@@ -140,7 +149,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 			      text);
 	struct mq_platform_spec spec;
 
-	MQ_TRY(machine_keys(name, arena, &machine, err));
+	MQ_TRY(machine_keys(name, true, arena, &machine, err));
 	if (machine)
 		return *keys = mq_arena_printf(arena, "%s nodes=%u%s%s", machine, n, *more ? " " : "", more), MQ_OK;
 	mq_platform_spec_init(&spec);
