@@ -31,14 +31,14 @@ static void add_heads(struct mq_op_work *w, bool backward)
  * gradients are kept in fp8 (2), become fp32 (5) and are summed over the steps (4 and 4), and 16 bits (6). */
 static void merge_steps(struct mq_op_work *w, double output, double keys, bool backward)
 {
-	double steps = w->ring - 1, size_B = w->size_B, bytes;
+	double steps = w->ring - 1, size_B = w->size_B, part = w->op->causal ? .75 : 1, bytes;
 
 	if (w->software->fp8_attention && w->fp8)
-		bytes = 2 * keys + (backward ? ((.75 * 2 + 5 + 4) * w->ring + 4 + 6) * (output + keys) :
-					       (5 + 8 + 6 + .75 * (5 + 12) * steps) * output);
+		bytes = 2 * keys + (backward ? ((part * 2 + 5 + 4) * w->ring + 4 + 6) * (output + keys) :
+					       (5 + 8 + 6 + part * (5 + 12) * steps) * output);
 	else
-		bytes = size_B * (2 * keys + (backward ? .75 * (2 + 3 * steps) * (output + keys) :
-							 (2 + .75 * 3 * steps) * output));
+		bytes = size_B * (2 * keys + (backward ? part * (2 + 3 * steps) * (output + keys) :
+							 (2 + part * 3 * steps) * output));
 	/* joined, statistics copied, the first; of each later one statistics and the output; Q, K and V */
 	mq_work_pass(w, MQ_KERNEL_MEMORY, bytes, backward ? 1 + 3 * w->ring : 3 + 2 * steps);
 }

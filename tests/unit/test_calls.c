@@ -412,6 +412,33 @@ static void two_products_reduce_apart(void **state)
 	w->software.separate_input_grad_reduce = false;
 }
 
+/* Steps of a ring brought together: of each step's output three quarters take part where a causal mask is balanced over
+ * the ranks, all where there is none. */
+static void rings_merge_what_takes_part(void **state)
+{
+	const double output = 16 * 32 / 2 * (64 + 4 * 2); /* a rank's half of 16 samples, with statistics of heads */
+	struct lowered *w = *state;
+	double bytes[2] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		lowered_model(w, "gpt:layers=1,hidden=64,heads=4,seq=32,vocab=128");
+		for (uint32_t op = 0; i && op < w->model->n_ops; op++)
+			w->model->op[op].causal = false;
+		const struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+		for (const struct mq_task *task = s->task; task < s->task + s->n_tasks; task++)
+			for (uint32_t k = 0; task->kind == MQ_TASK_COMPUTE && k < s->work[task->work].n_kernels; k++) {
+				const struct mq_kernel *kernel = &s->work[task->work].kernel[k];
+
+				if (task->device == 0 && task->phase == MQ_FORWARD && kernel->op != MQ_NONE &&
+				    kernel->kind == MQ_KERNEL_MEMORY &&
+				    w->model->op[kernel->op].kind == MQ_OP_ATTENTION)
+					bytes[i] += kernel->bytes;
+			}
+	}
+	assert_true(bytes[0] > 0);
+	assert_within(bytes[1] - bytes[0], 2 * (1 - .75) * 3 * output, 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +454,7 @@ int main(void)
 		cmocka_unit_test(two_products_reduce_apart),
 		cmocka_unit_test(launches_are_those_of_the_source),
 		cmocka_unit_test(parts_are_one_call),
+		cmocka_unit_test(rings_merge_what_takes_part),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);
