@@ -296,6 +296,24 @@ double mq_equivalence_set_end(const struct mq_equivalence *q, uint32_t set, doub
 	return end;
 }
 
+enum mq_status mq_equivalence_positions(const struct mq_equivalence *q, uint32_t communication, const struct mq_task *t,
+					double start_s, const double *done_s, struct mq_replica_flows *im,
+					double *position_s, struct mq_err *err)
+{
+	for (uint32_t p = 0; p < im->fold->n_positions; p++)
+		position_s[p] = NAN;
+	for (uint32_t i = 0; i < mq_replica_flows_count(im, t); i++) {
+		uint32_t set = q->set_of[q->replica_first[communication] + i];
+		struct mq_replica_flow replica;
+
+		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
+		for (uint32_t k = 0; k < replica.n; k++)
+			position_s[im->fold->position[replica.rank[k]]] =
+				replica.latency_s + mq_equivalence_set_end(q, set, start_s, done_s) - start_s;
+	}
+	return MQ_OK;
+}
+
 bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communication, double start_s,
 			     const double *done_s)
 {
@@ -312,13 +330,13 @@ bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communicat
 
 /* ---- times -------------------------------------------------------------------------------------- */
 
-/* Until the last flow has ended; `same` tells whether the replicas did so together. */
-static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool *same)
+/* Until the last flow has ended; done_s: [net.n_flows] each one's end. */
+static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, double **done_s)
 {
 	uint32_t *running = mq_arena_array(scratch, q->net.n_flows, uint32_t), n = q->net.n_flows;
-	double *left_B = mq_arena_array(scratch, n, double);
-	double *done_s = mq_arena_array(scratch, n, double), now_s = 0;
+	double *left_B = mq_arena_array(scratch, n, double), now_s = 0;
 
+	*done_s = mq_arena_array(scratch, n, double);
 	for (uint32_t i = 0; i < n; i++) {
 		running[i] = i;
 		left_B[i] = q->bytes[i];
@@ -334,7 +352,7 @@ static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool
 		for (uint32_t r = 0; r < n; r++) {
 			uint32_t i = running[r];
 
-			done_s[i] = now_s;
+			(*done_s)[i] = now_s;
 			if (left_B[i] <= step * q->net.rate_Bps[i] * (1 + 1e-12))
 				continue;
 			left_B[i] -= step * q->net.rate_Bps[i];
@@ -342,7 +360,6 @@ static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool
 		}
 		n = still;
 	}
-	*same = mq_equivalence_together(q, 0, 0, done_s);
 	return now_s;
 }
 
@@ -480,7 +497,7 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	uint32_t count = mq_replica_flows_count(im, t);
 	bool equal = count > 0, tells;
 	struct mq_equivalence q;
-	double end_s;
+	double end_s, *done_s;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
@@ -500,7 +517,8 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	times->alone_s = times->bound_s = times->latency_s + end_s;
 	if (!tells && !is_closed(t)) {
 		MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
-		times->alone_s = times->latency_s + run_alone(&q, &scratch, &times->same);
+		times->alone_s = times->latency_s + run_alone(&q, &scratch, &done_s);
+		times->same = mq_equivalence_together(&q, 0, 0, done_s);
 		times->bound_s = fmin(times->bound_s, times->alone_s);
 	}
 	times->same &= equal;
@@ -538,4 +556,16 @@ enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct 
 	}
 	*times = im->times[at];
 	return MQ_OK;
+}
+
+enum mq_status mq_replica_flows_positions(struct mq_replica_flows *im, const struct mq_task *t, double *position_s,
+					  struct mq_err *err)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_equivalence q;
+	double *done_s;
+
+	MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
+	(void)run_alone(&q, &scratch, &done_s);
+	return mq_equivalence_positions(&q, 0, t, 0, done_s, im, position_s, err);
 }

@@ -33,6 +33,11 @@ double mq_equivalence_set_end(const struct mq_equivalence *classes, uint32_t set
 /* Have all replicas of a communication ended at the same time? */
 bool mq_equivalence_together(const struct mq_equivalence *classes, uint32_t communication, double start_s,
 			     const double *done_s);
+/* How long it took at each position, with its latency; NAN where it does not take place. */
+enum mq_status mq_equivalence_positions(const struct mq_equivalence *classes, uint32_t communication,
+					const struct mq_task *task, double start_s, const double *done_s,
+					struct mq_replica_flows *replicas, double *position_s,
+					struct mq_err *err) MQ_MUST_CHECK;
 /* Are these two lengths, the shorter first, as different as no rounding, and no clock of 1e-12 s, makes equal ones? */
 static inline bool mq_equivalence_differ(double first_s, double last_s)
 {
@@ -49,5 +54,8 @@ struct mq_replica_flow_times {
 };
 enum mq_status mq_replica_flows_times(struct mq_replica_flows *replicas, const struct mq_task *task,
 				      struct mq_replica_flow_times *times, struct mq_err *err) MQ_MUST_CHECK;
+/* Such a communication's time at each position, as mq_equivalence_positions tells it. */
+enum mq_status mq_replica_flows_positions(struct mq_replica_flows *replicas, const struct mq_task *task,
+					  double *position_s, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

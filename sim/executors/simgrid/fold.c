@@ -38,10 +38,10 @@ struct mq_folded_flows {
 	bool *in_part, *is_reached;
 	double *before_Bps; /* [flows] of part: rates until they were set anew */
 	double rated;       /* flows whose rates were found, in all */
-	/* The first communication whose replicas did not end together. */
+	/* The first communication whose replicas did not end together; done_s stays as it was then. */
 	const struct mq_task *apart;
 	uint32_t apart_slot;
-	double *apart_s; /* [q's sets] those of its slot: how long they took */
+	double apart_start_s;
 };
 
 /* Clock seconds in which the rate of one flow is found, on one core of 2026; within a factor of three. */
@@ -171,7 +171,8 @@ static void end_flow(const struct sim *sim, uint32_t i)
 	struct mq_folded_flows *f = sim->folded;
 
 	f->runs[i] = false;
-	f->done_s[i] = sim->now_s;
+	if (!f->apart)
+		f->done_s[i] = sim->now_s;
 	for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++) {
 		if (f->before[k])
 			f->next[f->before[k] - 1] = f->next[k];
@@ -266,9 +267,7 @@ static void compare(struct sim *sim, uint32_t communication, uint32_t slot, doub
 	sim->costing.uneven = true;
 	f->apart = sim->costing.communication[communication].task;
 	f->apart_slot = slot;
-	f->apart_s = mq_arena_array(sim->arena, f->q.set_first[slot + 1], double);
-	for (uint32_t s = f->q.set_first[slot]; s < f->q.set_first[slot + 1]; s++)
-		f->apart_s[s] = mq_equivalence_set_end(&f->q, s, start_s, f->done_s) - start_s;
+	f->apart_start_s = start_s;
 }
 
 enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_err *err)
@@ -279,17 +278,8 @@ enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_
 	if (!f || !f->apart)
 		return MQ_OK;
 	*apart_s = mq_arena_array(sim->arena, fold->n_positions, double);
-	for (uint32_t p = 0; p < fold->n_positions; p++)
-		(*apart_s)[p] = NAN;
-	for (uint32_t i = 0; i < mq_replica_flows_count(fold->replica_flows, f->apart); i++) {
-		struct mq_replica_flow replica;
-
-		MQ_TRY(mq_replica_flows_get(fold->replica_flows, f->apart, i, &replica, err));
-		for (uint32_t k = 0; k < replica.n; k++)
-			(*apart_s)[fold->position[replica.rank[k]]] =
-				f->apart_s[f->q.set_of[f->q.replica_first[f->apart_slot] + i]];
-	}
-	return MQ_OK;
+	return mq_equivalence_positions(&f->q, f->apart_slot, f->apart, f->apart_start_s, f->done_s,
+					fold->replica_flows, *apart_s, err);
 }
 
 void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness)
