@@ -33,8 +33,9 @@ for kind in gemm collectives kernels; do
 done
 
 # What servers' software was timed with: summaries of kinds of their own.
-for kind in collectives kernels; do
+for kind in gemm collectives kernels; do
 	tables=nccl
+	[ $kind = gemm ] && tables=gemm
 	[ $kind = kernels ] && tables="attention moe moe_exchange"
 	[ -d "$data/aic" ] || { echo "accuracy: SKIPPED: no $data/aic: no figures of served $kind; set DATA=DIR"; continue; }
 	echo "== served $kind"

@@ -63,13 +63,16 @@ static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, struct 
 	return MQ_OK;
 }
 
-/* short: 3 and 3 replays of a graph of 6 calls before 6 that are timed; 1s: as many as take a second. */
+/* short: 3 and 3 replays of a graph of `calls` before 6 that are timed; 1s: as many as take a second. */
 static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
 {
+	double calls;
+
+	MQ_TRY(mq_csv_range(csv, i, "calls", 6, 1, MQ_KERNEL_MOST, &calls, err));
 	row->loop = mq_csv_word(csv, i, "loop");
 	if (!strcmp(row->loop, "short")) {
-		row->s.from = 21;
-		row->s.to = 57;
+		row->s.from = 3.5 * calls;
+		row->s.to = 9.5 * calls;
 	} else if (!strcmp(row->loop, "1s")) {
 		row->s.to = INFINITY;
 	} else if (*row->loop) {
@@ -132,7 +135,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	if (!mq_csv_has(&csv, needed, &lacks))
 		return mq_bad(err, "%s: no column '%.*s'; a GEMM table has %s", path, (int)strcspn(lacks, " "), lacks,
 			      needed);
-	mq_score_unused(&csv, needed, "scaling cast_us loop");
+	mq_score_unused(&csv, needed, "scaling cast_us loop calls");
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
 		enum refusal refusal;
