@@ -63,6 +63,7 @@ struct automap {
 	uint32_t width, replay_batch, replay, copy_every;
 	double rate, gamma, alpha, beta;
 	/* the decisions */
+	struct mq_devices devices;
 	uint32_t n_choices;
 	struct choice *choice;
 	struct mq_linkage linkage;
@@ -116,26 +117,18 @@ static void add_divisors(struct choice *c, uint32_t of, uint32_t most)
 			c->value[c->n++] = d;
 }
 
-/* The first devices, as many as --max allows. */
-static uint32_t device_count(const struct mq_problem *p)
-{
-	uint32_t n = p->q->cluster->n_devices, most = p->limits->max_devices;
-
-	return most && most < n ? most : n;
-}
-
 /* Where a stage may begin: near the first device of a machine, or of an even cut on one machine. */
 static void add_cuts(const struct automap *s, const struct mq_problem *p, struct choice *c)
 {
 	const struct mq_cluster *cluster = p->q->cluster;
-	uint32_t n = device_count(p);
+	uint32_t n = s->devices.n, *rank = s->devices.rank;
 
 	for (uint32_t d = 1; d < n && c->n < MAX_ACTIONS; d++) {
 		bool near = false;
 
 		for (uint32_t k = 1; k < n && !near; k++) {
 			bool even = cluster->n_nodes < 2 && k * s->stages % n < s->stages;
-			bool first = cluster->device[k].node != cluster->device[k - 1].node;
+			bool first = cluster->device[rank[k]].node != cluster->device[rank[k - 1]].node;
 
 			near = (first || even) && (k > d ? k - d : d - k) <= s->cuts;
 		}
@@ -155,7 +148,7 @@ static bool has_sequence(const struct mq_model *m)
 static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_model *m = p->q->model;
-	uint32_t devices = device_count(p), boundaries;
+	uint32_t devices = s->devices.n, boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
 	if (s->linkage.n + 2 * boundaries + 5 > MAX_CHOICES)
@@ -197,12 +190,12 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 }
 
 /* All devices, or fewer where the number of heads does not divide: the rest are data-parallel then. */
-static uint32_t largest_degree(const struct mq_problem *p)
+static uint32_t largest_degree(const struct mq_problem *p, uint32_t devices)
 {
 	uint32_t split[MQ_N_DIMS];
 
-	for (uint32_t t = device_count(p); t > 1; t--) {
-		bool all = device_count(p) % t == 0;
+	for (uint32_t t = devices; t > 1; t--) {
+		bool all = devices % t == 0;
 
 		for (uint32_t op = 0; all && op < p->q->model->n_ops; op++)
 			all = mq_tensor_split(p->q->model, op, t, false, true, split);
@@ -216,12 +209,13 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 {
 	struct automap *s = state;
 
-	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
+	s->devices = mq_devices_usable(p, p->arena);
+	if (s->mode == PP && (p->q->model->n_layers < s->stages || s->devices.n < s->stages))
 		return mq_bad(err, "engine 'automap': stages=%u needs as many layers (there are %u) and devices (%u)",
-			      s->stages, p->q->model->n_layers, device_count(p));
+			      s->stages, p->q->model->n_layers, s->devices.n);
 	mq_linkage_make(p->q->model, s->tie, p->arena, &s->linkage);
 	s->split = mq_arena_array(p->arena, p->q->model->n_ops, uint32_t);
-	s->whole = largest_degree(p);
+	s->whole = largest_degree(p, s->devices.n);
 	MQ_TRY(list_choices(s, p, err));
 	if (!s->n_choices)
 		return mq_bad(err, "engine 'automap': '%s' has no weight that mode=opp can split", p->q->model->name);
@@ -283,7 +277,7 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			break;
 		}
 	}
-	d.first[d.n_cuts + 1] = device_count(p);
+	d.first[d.n_cuts + 1] = s->devices.n;
 	return d;
 }
 
@@ -307,8 +301,8 @@ static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count
 }
 
 /* Pipeline of replicated stages over a line of devices: one device a stage first, then all of them. */
-static enum mq_status make_pipeline(const struct decided *d, const struct mq_problem *p, struct mq_arena *arena,
-				    struct mq_plan *plan, struct mq_err *err)
+static enum mq_status make_pipeline(const struct automap *s, const struct decided *d, const struct mq_problem *p,
+				    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
 	struct mq_shape shape = { .pp = d->stages,
@@ -327,9 +321,7 @@ static enum mq_status make_pipeline(const struct decided *d, const struct mq_pro
 		struct mq_config *config = &plan->config[c];
 		uint32_t begin = d->first[config->stage], n = d->first[config->stage + 1] - begin;
 
-		config->device = mq_arena_array(arena, n, uint32_t);
-		for (uint32_t i = 0; i < n; i++)
-			config->device[i] = begin + i;
+		config->device = s->devices.rank + begin;
 		config->n_devices = config->split[MQ_DIM_BATCH] = n;
 	}
 	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
@@ -351,7 +343,7 @@ static bool every_stage_splits(const struct decided *d, const struct mq_plan *pl
 static enum mq_status make_plan(const struct automap *s, const struct decided *d, const struct mq_problem *p,
 				struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
-	uint32_t per = device_count(p) / d->stages, inner = d->tensor * d->context;
+	uint32_t per = s->devices.n / d->stages, inner = d->tensor * d->context;
 	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
 	struct mq_shape shape = { .dp = per / inner,
 				  .tp = d->tensor,
@@ -360,10 +352,11 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 				  .micro_batches = d->micro,
 				  .pipeline = MQ_PIPE_1F1B,
 				  .recompute = (uint8_t)d->recompute,
+				  .device = s->devices.rank,
 				  .vocab_parallel = mq_software_of(p)->vocab_parallel };
 
 	if (s->mode == PP)
-		return make_pipeline(d, p, arena, plan, err);
+		return make_pipeline(s, d, p, arena, plan, err);
 	if (per % inner)
 		return mq_bad(err, "tensor degree and parts of the sequence do not divide a stage");
 	if (p->q->model->n_layers && !cut_layers(d, p->q->model->n_layers, layers))

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "lib/plans.h"
+
 static void join(uint32_t *parent, uint32_t a, uint32_t b)
 {
 	uint32_t x = mq_root(parent, a), y = mq_root(parent, b);
@@ -44,21 +46,22 @@ void placements_init(struct placements *space, const struct mq_problem *problem)
 {
 	const struct mq_cluster *c = problem->q->cluster;
 	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
-
-	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
+	struct mq_devices devices = { 0, mq_arena_array(problem->arena, c->n_devices, uint32_t) };
 
 	*space = (struct placements){ .micro_batches = 1 };
 	group_ops(space, problem->q->model, problem->arena);
-	space->device = mq_arena_array(problem->arena, c->n_devices, uint32_t);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
 		bool any = false;
 
 		for (uint32_t op = 0; op < problem->q->model->n_ops && !any; op++)
 			any = isfinite(problem->costs->op_time(problem->costs->context, op,
 							       problem->q->model->op[op].phase, d, whole, 1));
-		if (any && (!limit || space->n_devices < limit))
-			space->device[space->n_devices++] = d;
+		if (any)
+			devices.rank[devices.n++] = d;
 	}
+	mq_devices_limit(problem, &devices, problem->arena);
+	space->n_devices = devices.n;
+	space->device = devices.rank;
 }
 
 void placements_plan(const struct placements *space, const uint32_t *choice, const struct mq_problem *problem,

@@ -14,12 +14,13 @@ struct timed {
 MQ_COMPARE(faster_first, struct timed, MQ_ORDER(a->seconds, b->seconds) ?: MQ_ORDER(a->rank, b->rank))
 MQ_COMPARE(in_rank_order, uint32_t, MQ_ORDER(*a, *b))
 
-/* Few of unlike devices are the fastest, as sets of shapes.h are. */
-static void keep_fastest(const struct mq_problem *problem, struct mq_devices *devices, uint32_t limit,
-			 struct mq_arena *arena)
+void mq_devices_limit(const struct mq_problem *problem, struct mq_devices *devices, struct mq_arena *arena)
 {
+	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 	struct timed *all = mq_arena_array(arena, devices->n, struct timed);
 
+	if (!limit || limit >= devices->n)
+		return;
 	for (uint32_t i = 0; i < devices->n; i++)
 		all[i] = (struct timed){ devices->rank[i], mq_model_s(problem, devices->rank[i]) };
 	qsort(all, devices->n, sizeof(*all), faster_first);
@@ -34,7 +35,6 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 	const struct mq_cluster *cluster = problem->q->cluster;
 	struct mq_devices devices = { 0, mq_arena_array(arena, cluster->n_devices, uint32_t) };
 	enum mq_device_kind kind = MQ_CPU;
-	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		if (cluster->device[i].kind == MQ_GPU)
@@ -42,8 +42,7 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		if (cluster->device[i].kind == kind)
 			devices.rank[devices.n++] = i;
-	if (limit && limit < devices.n)
-		keep_fastest(problem, &devices, limit, arena);
+	mq_devices_limit(problem, &devices, arena);
 	return devices;
 }
 

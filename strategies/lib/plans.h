@@ -19,6 +19,9 @@ struct mq_devices {
 };
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
 
+/* Keeps the fastest, as many as --max devices allows, as sets of shapes.h do. */
+void mq_devices_limit(const struct mq_problem *problem, struct mq_devices *devices, struct mq_arena *arena);
+
 /* The same devices in another order: `block` of a machine, `block` of the next and so on, in turn until all are
  * taken. A mesh has its innermost dimensions inside of a machine up to degree `block`. */
 struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,

@@ -93,8 +93,10 @@ a3-megagpu-8g|H100-SXM-80GB
 N
 try 0 'on H100-SXM-80GB-16: ' search -m gpt:layers=2 --batch 16 -p "gpu=NVIDIA H100 80GB HBM3 nodes=2" -e data-parallel --evals 1 -o named
 # few of unlike devices are the fastest, whatever their ranks
-try 0 'dp [124] .*' search -m $tiny --batch 8 -p 'gpu=RTX-A6000*1x2+L40S*2x2 network=roce' -e hybrid,refine,expert --evals 4 -j 2 --max devices=4 -o few
-python3 - <<'P' || bad=1
-import json; p = json.load(open("few/plan-1.json")); used = {d for c in p["configs"] for d in c["devices"]}; assert used == {2, 3, 4, 5}, used
+for e in hybrid,refine,expert automap cem; do
+	try 0 '.*' search -m $tiny --batch 8 -p 'gpu=RTX-A6000*1x2+L40S*2x2 network=roce' -e $e --evals 4 -j 2 --max devices=4 -o few.$e
+	python3 - few.$e <<'P' || bad=1
+import json, sys; used = {d for c in json.load(open(sys.argv[1] + "/plan-1.json"))["configs"] for d in c["devices"]}; assert used and used <= {2, 3, 4, 5}, used
 P
+done
 finish
