@@ -176,6 +176,8 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 {
 	const struct mq_shape *s = &e->shape;
 
+	if (!e->model->stack)
+		return mq_bad(err, "torchtitan: model '%s' is not one stack of blocks", e->model->name);
 	if (e->train->optimizer != MQ_OPTIMIZER_ADAM)
 		return mq_bad(err, "torchtitan: --optimizer other than adam is not exported; its recipes use AdamW");
 	if (s->recompute == MQ_RECOMPUTE_SELECTIVE && e->software->selective == MQ_SELECTIVE_LAYERS)

@@ -10,13 +10,26 @@ done
 # 4 x 590080 + 5476680, boxes 4 x 590080 + 82980.
 [ "$("$M" model retinanet | sed -n 's/^parameters //p')" = $((22979904 + 918272 + 1770240 + 1180160 + 2360320 + 5476680 + 2360320 + 82980)) ] || bad=1
 # A model written as a graph is the same model, in both modes and at another sequence length.
-for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host"; do
+for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host" "sd-v2-unet:text=frozen"; do
 	"$M" model $m --graph g.jsonl >/dev/null
 	for more in "--seq 32" "--seq 48 --mode infer"; do
 		"$M" model ${m% --seq*} $more --csv a.csv >/dev/null; "$M" model g.jsonl $more --csv b.csv >/dev/null
 		cmp a.csv b.csv || echo "$m $more"
 	done
 done
+# Names that people use; what has no graph is refused by name.
+for m in sd-v2-unet stabilityai/stable-diffusion-2-base FLUX.1-dev dit-xl-2 black-forest-labs/FLUX.1-schnell; do
+	"$M" model $m >out || echo "$m is not known"
+done
+for m in sdxl stable-diffusion-xl sd3 flux.2-dev; do try 2 "$m" model $m; done
+try 2 'no graph for image=768' model sd-v2:image=768
+# torchtitan's FLUX shards and has no tensor parallelism; its other models' settings do not describe it.
+ask='-m flux.1-schnell:image=32 -p 16xH100 --batch 64 --software'
+"$M" search $ask torchtitan-flux --fix sync=zero3 --evals 1 -o flux >out 2>&1 && grep -q 'dp 16 tp 1 pp 1' out || cat out
+try 2 'not one stack of blocks' export --to torchtitan flux/plan-1.json
+try 2 'torchtitan runs no .flux' search $ask torchtitan -o no
+try 2 'not of one width' search -m sd-v2 -p 8xH100 --batch 64 --software nemo -o no
+"$M" search -m sd-v2 -p 8xH100 --batch 64 --dtype fp16 --software nemo-multimodal --evals 1 -o sd >out 2>&1 && grep -q 'dp 8 tp 1 pp 1' out || cat out
 try 2 'cannot write' model resnet50 --graph /nowhere/g.jsonl
 try 2 '/dev/full' model resnet50 --graph /dev/full
 try 2 'no model given' model

@@ -67,6 +67,12 @@ static void test_parameters(void **state)
 		{ "mask_rcnn", 44401393 + 53120 }, /* torchvision's, and its batch norms */
 		/* torchvision's ResNet-50 without stage 4 and classifier; extra layers and the heads of six maps */
 		{ "ssd300", 25557032 - 14964736 - 2049000 + 3773696 + 10577910 },
+		/* bucket_cap_mb of NeMo's recipe for it says so; with it OpenCLIP's ViT-H text encoder, which is frozen */
+		{ "stable_diffusion_v2", 865910724 },
+		{ "Stable-Diffusion-v2:text=frozen", 865910724 + 354032641 },
+		{ "flux.1-dev", 11901408320 },
+		{ "flux.1-schnell:image=32",
+		  11891178560 }, /* without the strength of guidance: 256 x 3072 + 3072 x 3072 + 2 x 3072 */
 		{ "vgg16", 138357544 },
 		{ "vgg19", 143667240 },
 		{ "inception_v3", 27161264 },

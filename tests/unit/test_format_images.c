@@ -19,10 +19,15 @@ static void test_image_flops(void **state)
 		const char *spec;
 		double gmac;
 	} cases[] = {
-		{ "resnet50", 4.09 },        { "resnet101", 7.80 },
-		{ "vgg19", 19.63 },          { "inception_v3:aux=false", 5.71 },
-		{ "resnext101", 7.99 },      { "efficientnet_b0", .385 },
-		{ "efficientnet_b4", 4.39 }, { "efficientdet_d0", 2.5 },
+		{ "resnet50", 4.09 },
+		{ "resnet101", 7.80 },
+		{ "vgg19", 19.63 },
+		{ "inception_v3:aux=false", 5.71 },
+		{ "resnext101", 7.99 },
+		{ "efficientnet_b0", .385 },
+		{ "efficientnet_b4", 4.39 },
+		{ "efficientdet_d0", 2.5 },
+		{ "stable_diffusion_v2", 339 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -110,6 +115,33 @@ static void test_frozen_layers(void **state)
 	assert_int_equal(frozen, 1 + 3 * 3 + 1);
 }
 
+/* A text encoder that is frozen is held and run forward: nothing of it is updated, and of what reads its output weights
+ * alone get gradients. */
+static void test_frozen_encoder(void **state)
+{
+	const struct mq_model *m = load("stable_diffusion_v2:text=frozen", 0, &TRAIN);
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 2 };
+	const struct mq_question q = { .model = m, .calib = library_calib(), .train = &TRAIN };
+	double frozen = 0, trained = 0, kept = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const struct mq_op *op = &m->op[i];
+		bool text = !strncmp(op->name, "text", 4),
+		     cross = strstr(op->name, "cross.k") || strstr(op->name, "cross.v");
+
+		*(mq_op_trained(op) ? &trained : &frozen) += op->param;
+		kept += text ? op->saved : 0;
+		if (text)
+			assert_true(!mq_op_kernels(&q, i, MQ_BACKWARD, &share, "*", k) &&
+				    !mq_op_kernels(&q, i, MQ_UPDATE, &share, "*", k));
+		else if (op->kind == MQ_OP_GEMM)
+			assert_int_equal(mq_op_kernels(&q, i, MQ_BACKWARD, &share, "*", k),
+					 cross || !strcmp(op->name, "level.up") ? 1 : 2);
+	}
+	assert_true(trained == 865910724 && frozen == 354032641 && kept == 0);
+}
+
 /* The kernels of the backward pass: a convolution's input gradient gathers the output's gradient with the
  * same window, its weights' gradient has that in the rows. */
 static void test_convolution_kernels(void **state)
@@ -189,10 +221,10 @@ static void test_suppression(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_image_flops),         cmocka_unit_test(test_image_network_keeps),
-		cmocka_unit_test(test_published_shapes),    cmocka_unit_test(test_frozen_layers),
-		cmocka_unit_test(test_convolution_kernels), cmocka_unit_test(test_convolution_images),
-		cmocka_unit_test(test_suppression),
+		cmocka_unit_test(test_image_flops),        cmocka_unit_test(test_image_network_keeps),
+		cmocka_unit_test(test_published_shapes),   cmocka_unit_test(test_frozen_layers),
+		cmocka_unit_test(test_frozen_encoder),     cmocka_unit_test(test_convolution_kernels),
+		cmocka_unit_test(test_convolution_images), cmocka_unit_test(test_suppression),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

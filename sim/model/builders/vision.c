@@ -5,9 +5,9 @@
  * looks at that token alone. DiT works on latent images: a sample's noise level and class become one vector (two layers
  * for the level, a table for the class), from which each block makes six vectors of the stream's width that shift,
  * scale and gate; the last layer makes two, and a GEMM back to patches of twice the channels (noise and its
- * variance). flux (Black Forest Labs 2024; with singles=0, Stable Diffusion 3, Esser et al. 2024): patches of the latent
- * image and the tokens of a text meet in one attention, in blocks with weights for each (double), then in blocks of one
- * stream whose attention and feed-forward part share their GEMMs (single). Not modelled: the text encoders, the autoencoder before it, the sampling of noise levels.
+ * variance). flux (Black Forest Labs 2024; singles=0: Stable Diffusion 3, Esser et al. 2024, whose Q and K are not normed
+ * and rotated): patches of the latent image and tokens of a text meet in one attention, in blocks with weights for each
+ * (double), then of one stream whose attention and feed-forward part share their GEMMs (single). Not modelled: encoders.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct options {
 enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s; flux dev"),
+	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s; flux dev schnell"),
 	DIM(layers, 10000, "blocks"),
 	DIM(hidden, 1e7, "width of the stream"),
 	DIM(heads, 1e6, "attention heads"),
@@ -87,31 +87,54 @@ static uint32_t half_out(struct mq_net *net, const struct mq_transformer *t, uin
 	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
 }
 
-static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
+/* Attention of all rows to all. flux: Q and K of each of `streams` have RMS norms of their own, and are rotated. */
+static uint32_t attend(struct mq_net *net, const struct mq_transformer *t, uint32_t qkv, uint32_t other,
+		       uint32_t streams)
 {
-	const struct mq_attention a = {
-		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
-	};
-	uint32_t six = mq_net_gemm_once(net, "modulation", condition, t->hidden, 6.0 * t->hidden);
-	uint32_t qkv = half_in(net, t, stream, six);
+	struct mq_attention a = { .heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows };
 
-	return half_out(net, t, stream, mq_net_attention(net, "attention", qkv, MQ_NONE, &a), six);
+	a.fused = t->fused;
+	a.rotary = t->rotary;
+	uint32_t id = mq_net_attention(net, "attention", qkv, other, &a);
+	if (t->qk_norm) {
+		mq_net_at(net, id)->param = 2.0 * streams * t->head_dim;
+		mq_net_at(net, id)->kernels += 2.0 * streams;
+	}
+	return id;
 }
 
-/* The squared error of each element. */
-static void squares(struct mq_net *net, uint32_t input, double width)
+/* The last layer back to `out` elements a token; in training, behind it, the squared error of each. */
+static void finish(struct mq_net *net, uint32_t stream, uint32_t vector, double h, double out, bool infer)
 {
+	double elems = net->rows * out;
+
+	net->layer = MQ_NONE;
+	net->prefix = "final.";
+	uint32_t two = mq_net_gemm_once(net, "modulation", vector, h, 2 * h);
+	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", stream, two, h), h, out);
+	net->prefix = "";
+	if (infer)
+		return;
 	uint32_t id = mq_net_add(net, MQ_OP_LOSS, "loss");
 	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * width;
-
-	op->flop = op->flop_bwd = 3 * elems;
+	op->flop = op->flop_bwd = op->moved_bwd = 3 * elems;
 	op->read = 2 * elems;
-	op->moved_bwd = 3 * elems;
 	op->saved = elems;
 	op->output = net->rows;
 	op->kernels = 2;
-	mq_net_join(net, input, id, width);
+	mq_net_join(net, x, id, out);
+}
+
+/* What comes with a sample besides, through two layers; added as it is written to what came before (MQ_NONE: nothing). */
+static uint32_t condition(struct mq_net *net, const char *name, double width, double h, uint32_t before)
+{
+	const char *up = mq_arena_printf(net->arena, "%s.up", name);
+	uint32_t x = mq_net_gemm_once(net, up, mq_net_tokens(net, name), width, h);
+
+	x = mq_net_gemm_once(net, mq_arena_printf(net->arena, "%s.down", name), x, h, h);
+	if (before != MQ_NONE)
+		mq_model_connect(&net->b, before, x, h);
+	return x;
 }
 
 static void build_dit(struct mq_net *net, const struct options *o, bool infer)
@@ -119,22 +142,16 @@ static void build_dit(struct mq_net *net, const struct options *o, bool infer)
 	const struct mq_transformer *t = &o->t;
 	double h = t->hidden, out = 2.0 * o->patch * o->patch * o->channels;
 	uint32_t stream = mq_net_patches(net, "image", out / 2, h, 0);
-	uint32_t level = mq_net_gemm_once(net, "level.up", mq_net_tokens(net, "level"), FREQUENCIES, h);
-	uint32_t condition = mq_net_gemm_once(net, "level.down", level, h, h);
+	uint32_t level = condition(net, "level", FREQUENCIES, h, MQ_NONE);
 
-	mq_net_at(net, condition)->param += (t->vocab + 1.0) * h; /* the classes' table, and that of no class */
+	mq_net_at(net, level)->param += (t->vocab + 1.0) * h; /* the classes' table, and that of no class */
 	for (uint32_t i = 0; i < t->layers; i++) {
 		net->layer = i;
 		net->prefix = mq_arena_printf(net->arena, "layer%u.", i);
-		stream = diffusion_block(net, t, stream, condition);
+		uint32_t six = mq_net_gemm_once(net, "modulation", level, h, 6 * h), qkv = half_in(net, t, stream, six);
+		stream = half_out(net, t, stream, attend(net, t, qkv, MQ_NONE, 1), six);
 	}
-	net->layer = MQ_NONE;
-	net->prefix = "final.";
-	uint32_t two = mq_net_gemm_once(net, "modulation", condition, h, 2 * h);
-	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", stream, two, h), h, out);
-	net->prefix = "";
-	if (!infer)
-		squares(net, x, out);
+	finish(net, stream, level, h, out, infer);
 }
 
 /* streams: of the image and of the text, with rows[] tokens. */
@@ -144,7 +161,6 @@ static void double_block(struct mq_net *net, const struct mq_transformer *t, uin
 	static const char *const names[] = { "image.", "text." };
 	const char *prefix = net->prefix;
 	uint32_t six[2], qkv[2];
-	struct mq_attention a = { .heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .fused = t->fused };
 
 	for (int i = 0; i < 2; i++) {
 		net->prefix = mq_arena_printf(net->arena, "%s%s", prefix, names[i]);
@@ -153,8 +169,8 @@ static void double_block(struct mq_net *net, const struct mq_transformer *t, uin
 		qkv[i] = half_in(net, t, streams[i], six[i]);
 	}
 	net->prefix = prefix;
-	net->rows = a.keys = rows[0] + rows[1];
-	uint32_t attention = mq_net_attention(net, "attention", qkv[0], qkv[1], &a);
+	net->rows = rows[0] + rows[1];
+	uint32_t attention = attend(net, t, qkv[0], qkv[1], 2);
 	net->b.model->edge[net->b.model->n_edges - 1].elems = rows[1] * 3 * t->hidden;
 	net->b.model->edge[net->b.model->n_edges - 2].elems = rows[0] * 3 * t->hidden;
 	for (int i = 0; i < 2; i++) {
@@ -167,14 +183,11 @@ static void double_block(struct mq_net *net, const struct mq_transformer *t, uin
 static uint32_t single_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
 {
 	double h = t->hidden;
-	const struct mq_attention a = {
-		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
-	};
 	uint32_t three = mq_net_gemm_once(net, "modulation", condition, h, 3 * h);
 	uint32_t x = shifted_norm(net, "norm1", stream, three, h);
 	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3 * h);
 	uint32_t act = mq_net_activation(net, "activation", mq_net_gemm(net, "up", x, h, t->ffn), t->ffn, MQ_ACT_GELU);
-	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	uint32_t attention = attend(net, t, qkv, MQ_NONE, 1);
 
 	x = mq_net_gemm(net, "proj", attention, h + t->ffn, h);
 	net->b.model->edge[net->b.model->n_edges - 1].elems = net->rows * h; /* the rest is the feed-forward part's */
@@ -182,63 +195,33 @@ static uint32_t single_block(struct mq_net *net, const struct mq_transformer *t,
 	return mq_net_residual(net, "residual1", modulate(net, "gate1", x, three, h, 1), stream, h);
 }
 
-/* Noise level, strength of guidance and the text's vector, through two layers each, added up. */
-static uint32_t condition_of(struct mq_net *net, const struct options *o, double h)
-{
-	const struct {
-		const char *name;
-		double width;
-	} parts[] = { { "level", FREQUENCIES },
-		      { "pooled", o->pooled },
-		      { "guidance", o->guidance ? FREQUENCIES : 0 } };
-	uint32_t sum = MQ_NONE;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		if (parts[i].width <= 0)
-			continue;
-		uint32_t in = mq_net_tokens(net, parts[i].name);
-		uint32_t up = mq_net_gemm_once(net, mq_arena_printf(net->arena, "%s.up", parts[i].name), in,
-					       parts[i].width, h);
-		uint32_t down = mq_net_gemm_once(net, mq_arena_printf(net->arena, "%s.down", parts[i].name), up, h, h);
-		if (sum != MQ_NONE)
-			mq_model_connect(&net->b, sum, down, h); /* added to it as it is written */
-		sum = down;
-	}
-	return sum;
-}
-
 static void build_flux(struct mq_net *net, const struct options *o, bool infer)
 {
 	const struct mq_transformer *t = &o->t;
 	double h = t->hidden, pixels = (double)o->patch * o->patch * o->channels;
 	const double rows[2] = { t->seq, o->text };
-	uint32_t condition = condition_of(net, o, h), streams[2], layer = 0;
+	uint32_t vector = condition(net, "level", FREQUENCIES, h, MQ_NONE), streams[2];
 
+	vector = condition(net, "pooled", o->pooled, h, vector);
+	if (o->guidance)
+		vector = condition(net, "guidance", FREQUENCIES, h, vector);
 	net->rows = rows[1];
 	streams[1] = mq_net_gemm(net, "text", mq_net_tokens(net, "tokens"), o->joint, h);
 	net->rows = rows[0];
 	streams[0] = mq_net_gemm(net, "patches", mq_net_tokens(net, "image"), pixels, h);
-	for (; layer < t->layers; layer++) {
-		net->layer = layer;
-		net->prefix = mq_arena_printf(net->arena, "layer%u.", layer);
-		double_block(net, t, streams, rows, condition);
-	}
-	net->rows = rows[0] + (o->singles ? rows[1] : 0);
-	for (; layer < t->layers + o->singles; layer++) {
-		net->layer = layer;
-		net->prefix = mq_arena_printf(net->arena, "layer%u.", layer);
-		streams[0] = single_block(net, t, streams[0], condition);
-		if (layer == t->layers)
+	for (uint32_t i = 0; i < t->layers + o->singles; i++) {
+		net->layer = i;
+		net->prefix = mq_arena_printf(net->arena, "layer%u.", i);
+		net->rows = rows[0] + rows[1];
+		if (i < t->layers)
+			double_block(net, t, streams, rows, vector);
+		else
+			streams[0] = single_block(net, t, streams[0], vector);
+		if (i == t->layers)
 			mq_model_connect(&net->b, streams[1], streams[0], rows[1] * h);
 	}
-	net->layer = MQ_NONE;
-	net->prefix = "final.";
 	net->rows = rows[0];
-	uint32_t two = mq_net_gemm_once(net, "modulation", condition, h, 2 * h);
-	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", streams[0], two, h), h, pixels);
-	net->prefix = "";
-	if (!infer)
-		squares(net, x, pixels);
+	finish(net, streams[0], vector, h, pixels, infer);
 }
 
 static void build_vit(struct mq_net *net, const struct options *o, bool infer)
@@ -274,6 +257,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 		return mq_bad(err, "%s: an image of %u pixels is no multiple of patches of %u", what, o.image, o.patch);
 	t->seq = o.image / o.patch * (o.image / o.patch) + vit;
 	t->biases = true;
+	t->qk_norm = t->rotary = flux && o.singles;
 	t->fused = mq_model_fuses(request, t->fused);
 	if (request->seq)
 		return mq_bad(err,

@@ -77,20 +77,13 @@ bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builti
 	return is->summary != NULL;
 }
 
-static const char *join(const char *const *names, struct mq_arena *arena)
-{
-	const char *list = "";
-
-	for (; *names; names++)
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", *names);
-	return list;
-}
-
 static enum mq_status unknown_model(const char *spec, const char *name, const char *const *names,
 				    struct mq_arena *arena, struct mq_err *err)
 {
-	const char *slash = strchr(name, '/'), *near = mq_nearest(name, names), *list = join(names, arena);
+	const char *slash = strchr(name, '/'), *near = mq_nearest(name, names), *list = "";
 
+	for (; *names; names++)
+		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", *names);
 	bool file = strstr(name, ".json") || strstr(name, ".onnx") || strstr(name, ".txt") || strstr(name, ".sh");
 
 	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.' && !file) {
@@ -157,20 +150,34 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	return mq_bad(err, "'%s' is no model file that can be read%s", path, readers);
 }
 
-static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
+/* What people call a model by another name (platforms/models/names.json), as -m takes it; NULL: it has none. */
+static const char *other_name(const char *name, const char *options, struct mq_arena *arena)
+{
+	json_auto_t *names = mq_models_file("names.json", arena);
+	const char *other;
+	json_t *is;
+
+	json_object_foreach(names, other, is)
+		if (!strcasecmp(other, name) && json_is_string(is))
+			return mq_arena_printf(arena, "%s%s%s", json_string_value(is),
+					       options ? strchr(json_string_value(is), ':') ? "," : ":" : "",
+					       options ? options : "");
+	return NULL;
+}
+
+static enum mq_status load_whole(const struct mq_model_request *request, bool renamed, struct mq_arena *arena,
 				 struct mq_model **model, struct mq_err *err)
 {
 	const char *path;
 
 	if (!request->spec || !*request->spec)
 		return mq_bad(err, "no model given; use -m NAME[:key=value,...] or -m FILE");
-	const char *colon = strchr(request->spec, ':');
-	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
-	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);
+	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec);
+	const char *options = request->spec[strlen(name)] ? request->spec + strlen(name) + 1 : NULL;
 	const struct mq_format *builder = find_builder(name);
 
 	if (builder)
-		return builder->build(name, colon ? colon + 1 : NULL, request, arena, model, err);
+		return builder->build(name, options, request, arena, model, err);
 	MQ_TRY(mq_graph_find(request->spec, request->seq, arena, &path, err));
 	if (!path)
 		path = file_path(request->spec, arena);
@@ -179,6 +186,9 @@ static enum mq_status load_whole(const struct mq_model_request *request, struct 
 		if (*model)
 			return MQ_OK;
 	}
+	struct mq_model_request called = *request;
+	if (!path && !renamed && (called.spec = other_name(name, options, arena)))
+		return load_whole(&called, true, arena, model, err);
 	if (!path)
 		return unknown_model(request->spec, name, mq_model_names(arena), arena, err);
 	return load_file(path, request, arena, model, err);
@@ -193,6 +203,6 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 
 	MQ_TRY(mq_tuning_resolve(&text, arena, err));
 	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
-	MQ_TRY(load_whole(request, arena, model, err));
+	MQ_TRY(load_whole(request, false, arena, model, err));
 	return mq_tuning_apply(&tuning, arena, model, err);
 }

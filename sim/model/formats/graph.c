@@ -283,6 +283,8 @@ static enum mq_status read_amounts(struct reader *r, uint32_t id, struct mq_err 
 	MQ_TRY(op_named(r, &at, "mate", &op->mate, err));
 	if (json_is_true(json_object_get(at.object, "backward")))
 		op->phase = MQ_BACKWARD;
+	if (json_is_true(json_object_get(at.object, "frozen")))
+		op->frozen = MQ_FROZEN_AS_DTYPE;
 	return MQ_OK;
 }
 

@@ -173,9 +173,7 @@ static enum mq_status build_other(const struct other *is, const struct mq_json_a
 				  struct mq_model **model, struct mq_err *err)
 {
 	const char *list = "", *feed = NULL;
-	const json_t *guidance = json_object_get(at->object, "guidance_embeds");
 	bool tied = true;
-
 	static const char *const no[] = { "use_swiglu_ffn", "dual_attention_layers" };
 
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
@@ -196,7 +194,10 @@ static enum mq_status build_other(const struct other *is, const struct mq_json_a
 		list = with(list, tied ? "tied=true" : "tied=false", arena);
 	}
 	if (is->keys == flux_keys)
-		list = with(list, json_is_true(guidance) ? "guidance=true" : "guidance=false", arena);
+		list = with(list,
+			    json_is_true(json_object_get(at->object, "guidance_embeds")) ? "guidance=true" :
+											   "guidance=false",
+			    arena);
 	return is->format->build(is->model, is->always ? with(list, is->always, arena) : list, request, arena, model,
 				 err);
 }
@@ -296,23 +297,22 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 /* ---- configurations that are shipped ------------------------------------------------------------- */
 
-/* platforms/models/hub.json: by ORG/NAME what the card says and the keys that matter. NULL where it is not there. */
-static json_t *open_hub(struct mq_arena *arena, const char **path)
+json_t *mq_models_file(const char *name, struct mq_arena *arena)
 {
 	struct mq_err none;
 	const char *dir;
-	json_t *hub = NULL;
+	json_t *json = NULL;
 
-	if (mq_find_dir("platforms/models", arena, &dir, &none) != MQ_OK)
-		return NULL;
-	*path = mq_arena_printf(arena, "%s/hub.json", dir);
-	return mq_json_load(*path, false, arena, &hub, &none) == MQ_OK ? hub : NULL;
+	if (mq_find_dir("platforms/models", arena, &dir, &none) == MQ_OK &&
+	    mq_json_load(mq_arena_printf(arena, "%s/%s", dir, name), false, arena, &json, &none) == MQ_OK)
+		return json;
+	return NULL;
 }
 
 const char **mq_hf_shipped(struct mq_arena *arena)
 {
-	const char **names = NULL, *path, *name;
-	json_auto_t *hub = open_hub(arena, &path);
+	const char **names = NULL, *name;
+	json_auto_t *hub = mq_models_file("hub.json", arena);
 	uint32_t n = 0, room = 0;
 	json_t *entry;
 
@@ -325,8 +325,8 @@ const char **mq_hf_shipped(struct mq_arena *arena)
 enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
 {
-	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec), *path, *key;
-	json_auto_t *hub = open_hub(arena, &path);
+	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec), *key;
+	json_auto_t *hub = mq_models_file("hub.json", arena);
 	json_t *entry;
 
 	*model = NULL;

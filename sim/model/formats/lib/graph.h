@@ -6,6 +6,7 @@
  * Keys are the fields of struct mq_model and struct mq_op; what is zero is left out. An input is the name of an op that
  * stands before, or {"from":...,"elems":...,"no_grad":true} where the tensor is not its whole output. An amount is a
  * number, or [a,b,c] for a + b seq + c seq^2. An op with "mode":"train" or "infer" is part of that mode alone.
+ * "frozen":true says that an op's parameters are not trained; its amounts of the backward pass are what is left of it.
  * "like" names an op before it that has the same fields, but for name, inputs, layer, color, tied and mate.
  * "extent" has the sizes along which an op may be split; those in "whole" may not.
  * Shipped graphs are platforms/models/NAME.jsonl; what other "parameters" make stands in NAME.VARIANT.jsonl.

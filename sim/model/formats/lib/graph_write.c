@@ -82,7 +82,7 @@ static json_t *inputs(struct family *f, uint32_t op)
 
 static void put_extents(struct family *f, json_t *to, uint32_t op)
 {
-	json_t *extent = json_object(), *whole = json_array();
+	json_auto_t *extent = json_object(), *whole = json_array();
 
 	for (int d = MQ_DIM_BATCH + 1; d < MQ_N_DIMS; d++) {
 		put(f, extent, mq_dim_name(d), op, offsetof(struct mq_op, extent) + (size_t)d * sizeof(double));
@@ -93,8 +93,6 @@ static void put_extents(struct family *f, json_t *to, uint32_t op)
 		json_object_set(to, "extent", extent);
 	if (json_array_size(whole))
 		json_object_set(to, "whole", whole);
-	json_decref(extent);
-	json_decref(whole);
 }
 
 /* What an op has in common with those like it. */
@@ -116,6 +114,8 @@ static json_t *common_object(struct family *f, uint32_t id)
 					      i->stride_h, i->stride_w));
 	if (op->phase == MQ_BACKWARD)
 		json_object_set_new(o, "backward", json_true());
+	if (op->frozen != MQ_TRAINED)
+		json_object_set_new(o, "frozen", json_true());
 	return o;
 }
 

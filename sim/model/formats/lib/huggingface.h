@@ -33,8 +33,10 @@ enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family 
 			      struct mq_err *err) MQ_MUST_CHECK;
 const char *const *mq_hf_types(const struct mq_hf_family *families, struct mq_arena *arena);
 
-/* The names ORG/NAME of configurations that are shipped, NULL-terminated; and one of them as a model, *model NULL where
- * there is none of that name. */
+/* A file of platforms/models; NULL where it is not there or no JSON. The caller gives the reference back. */
+json_t *mq_models_file(const char *name, struct mq_arena *arena);
+/* The names ORG/NAME of configurations that are shipped (hub.json), NULL-terminated; and one of them as a model, *model
+ * NULL where there is none of that name. */
 const char **mq_hf_shipped(struct mq_arena *arena);
 enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
