@@ -34,7 +34,7 @@ try 2 'cannot write' model resnet50 --graph /nowhere/g.jsonl
 try 2 '/dev/full' model resnet50 --graph /dev/full
 try 2 'no model given' model
 try 2 "argument 'llama' is one too many" model gpt llama
-try 2 "did you mean 'llama'" model lama
+try 2 "did you mean llama?" model lama
 try 2 "did you mean 'layers'" model gpt:layer=2
 try 2 'did you mean --seq' model gpt --sek 4
 try 2 '--batch 0' model gpt --batch 0

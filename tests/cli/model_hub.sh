@@ -15,7 +15,7 @@ P
 "$M" model qwen/QWEN3-vl-8b-instruct:towers=false --seq 2048 2>/dev/null | sed -n '2p;$p'
 "$M" model Qwen/Qwen3-VL-8B-Instruct:image=896 --seq 2048 2>/dev/null | sed -n '2p;$p'
 "$M" model openai/gpt-oss-20b --seq 2048 | grep -E 'param'
-try 2 "no configuration that is shipped either .did you mean 'Qwen/Qwen3-8B'" model Qwen/Qwen3-9B
+try 2 "no configuration that is shipped either; did you mean Qwen/Qwen3-8B" model Qwen/Qwen3-9B
 try 2 'no option .imag.; did you mean .image' model Qwen/Qwen3-VL-8B-Instruct:imag=5
 try 2 "an image makes 784 of a sequence's 64 tokens" model Qwen/Qwen3-VL-8B-Instruct:image=896 --seq 64
 mkdir -p Qwen/Qwen3-8B; echo '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 8, "vocab_size": 8}' >Qwen/Qwen3-8B/config.json

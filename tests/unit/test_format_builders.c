@@ -11,6 +11,8 @@
 
 #include "models.h"
 #include "libraries.h"
+#include "model/formats/lib/huggingface.h"
+#include "model/formats/lib/names.h"
 
 /* Totals as published by the authors (or counted in their released weights). */
 static void test_parameters(void **state)
@@ -455,6 +457,35 @@ static void test_seq_overrides(void **state)
 	assert_int_equal(load("llama:layers=1,seq=64", 32, &TRAIN)->seq, 32);
 }
 
+/* Each shipped configuration goes by its name alone, each size by FAMILY-SIZE; what differs by more than spelling by none. */
+static void test_names_that_people_say(void **state)
+{
+	static const struct {
+		const char *name, *spec;
+	} said[] = { { "LLAMA 2 7B", "meta-llama/Llama-2-7b-hf" },
+		     { "mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1" },
+		     { "gemma_3_27b", "google/gemma-3-27b-it" },
+		     { "Qwen3-Coder-480B-A35B", "Qwen/Qwen3-Coder-480B-A35B-Instruct" },
+		     { "mamba2-2.7b", "mamba2:size=2.7b" },
+		     { "gpt-175B", "gpt:size=175b" },
+		     { "glm-4.5", NULL },
+		     { "llama-3-8b", NULL },
+		     { "gpt-17.5b", NULL } };
+	const char *near;
+
+	for (const char *const *name = mq_hf_shipped(&arena); *name; name++)
+		assert_string_equal(mq_model_named(strchr(*name, '/') + 1, &arena, &near), *name);
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		const char *spec = mq_model_named(said[i].name, &arena, &near);
+
+		assert_true(!spec == !said[i].spec);
+		if (spec)
+			assert_string_equal(spec, said[i].spec);
+	}
+	assert_int_equal(load("gpt-125m:layers=2", 64, &TRAIN)->n_ops,
+			 load("gpt:size=125m,layers=2", 64, &TRAIN)->n_ops);
+}
+
 static void test_bad_specifications(void **state)
 {
 	refuse("nemotron-h:pattern=MX", "pattern 'MX'");
@@ -462,8 +493,11 @@ static void test_bad_specifications(void **state)
 	refuse("mamba2:mamba_heads=3,groups=2", "multiple of groups=2");
 	refuse("mamba2:size=9b", "it has: 1.3b");
 	refuse("", "no model given");
-	refuse("lama", "did you mean 'llama'?");
-	refuse("nosuchmodel", "built in: ");
+	refuse("lama", "did you mean llama?");
+	refuse("llama3-70b:seq=64", "did you mean meta-llama/Llama-3.1-70B, meta-llama/Llama-3.3-70B-Instruct?");
+	refuse("glm-4.5", "no model 'glm-4.5'; did you mean zai-org/GLM-4.5-Air?");
+	refuse("zai-org/GLM-4.5", "did you mean zai-org/GLM-4.5-Air?");
+	refuse("nosuchmodel", "a name of `maquette list models`");
 	refuse("none.onnx", "cannot open model file 'none.onnx'");
 	refuse("gpt:layers=-1", "layers=-1 is out of range; give 1 to 10000");
 	refuse("gpt:head=false,mtp=1", "head=false beside mtp");
@@ -602,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
+		cmocka_unit_test(test_names_that_people_say),
 		cmocka_unit_test(test_bad_specifications),
 	};
 

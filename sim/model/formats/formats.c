@@ -14,6 +14,7 @@
 #include "maquette/fine_tune.h"
 #include "model/formats/lib/graph.h"
 #include "model/formats/lib/huggingface.h"
+#include "model/formats/lib/names.h"
 
 #define MQ_FORMAT(name) extern const struct mq_format mq_format_##name;
 #include "formats.inc"
@@ -77,30 +78,24 @@ bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builti
 	return is->summary != NULL;
 }
 
-static enum mq_status unknown_model(const char *spec, const char *name, const char *const *names,
-				    struct mq_arena *arena, struct mq_err *err)
+static enum mq_status unknown_model(const char *spec, const char *name, const char *near, struct mq_arena *arena,
+				    struct mq_err *err)
 {
-	const char *slash = strchr(name, '/'), *near = mq_nearest(name, names), *list = "";
+	static const char remedy[] = "give a file (config.json, .onnx, graph.txt, placement JSON) or a name of "
+				     "`maquette list models`";
+	const char *slash = strchr(name, '/');
 
-	for (; *names; names++)
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", *names);
 	bool file = strstr(name, ".json") || strstr(name, ".onnx") || strstr(name, ".txt") || strstr(name, ".sh");
+	bool hub = slash && slash > name && !strchr(slash + 1, '/') && *name != '.' && !file;
 
-	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.' && !file) {
-		near = mq_nearest(name, mq_hf_shipped(arena));
-		return mq_bad(
-			err,
-			"cannot open model file '%s': %s; it is no configuration that is shipped either%s%s%s: give the "
-			"model's config.json, or a name of `maquette list models`",
-			spec, strerror(ENOENT), near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	}
-	if (slash || strchr(name, '.'))
-		return mq_bad(err, "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
-			      strerror(ENOENT), list);
-	return mq_bad(err,
-		      "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
-		      "graph.txt, placement JSON)",
-		      name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
+	const char *spelt = mq_nearest(name, hub ? mq_hf_shipped(arena) : mq_model_names(arena));
+	if (spelt && (hub || !*near))
+		near = spelt;
+	const char *meant = !file && *near ? mq_arena_printf(arena, "; did you mean %s?", near) : "";
+	if (slash || file)
+		return mq_bad(err, "cannot open model file '%s': %s%s%s; %s", spec, strerror(ENOENT),
+			      hub ? "; it is no configuration that is shipped either" : "", meant, remedy);
+	return mq_bad(err, "no model '%s'%s; %s", name, meant, remedy);
 }
 
 /* The path part of a specification: all of it if such a file exists, else up to the last ':'. */
@@ -150,22 +145,7 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	return mq_bad(err, "'%s' is no model file that can be read%s", path, readers);
 }
 
-/* What people call a model by another name (platforms/models/names.json), as -m takes it; NULL: it has none. */
-static const char *other_name(const char *name, const char *options, struct mq_arena *arena)
-{
-	json_auto_t *names = mq_models_file("names.json", arena);
-	const char *other;
-	json_t *is;
-
-	json_object_foreach(names, other, is)
-		if (!strcasecmp(other, name) && json_is_string(is))
-			return mq_arena_printf(arena, "%s%s%s", json_string_value(is),
-					       options ? strchr(json_string_value(is), ':') ? "," : ":" : "",
-					       options ? options : "");
-	return NULL;
-}
-
-static enum mq_status load_whole(const struct mq_model_request *request, bool renamed, struct mq_arena *arena,
+static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
 				 struct mq_model **model, struct mq_err *err)
 {
 	const char *path;
@@ -186,11 +166,16 @@ static enum mq_status load_whole(const struct mq_model_request *request, bool re
 		if (*model)
 			return MQ_OK;
 	}
-	struct mq_model_request called = *request;
-	if (!path && !renamed && (called.spec = other_name(name, options, arena)))
-		return load_whole(&called, true, arena, model, err);
-	if (!path)
-		return unknown_model(request->spec, name, mq_model_names(arena), arena, err);
+	if (!path) {
+		const char *near, *named = mq_model_named(name, arena, &near);
+		struct mq_model_request said = *request;
+
+		if (!named)
+			return unknown_model(request->spec, name, near, arena, err);
+		said.spec = !options ? named :
+				       mq_arena_printf(arena, "%s%c%s", named, strchr(named, ':') ? ',' : ':', options);
+		return load_whole(&said, arena, model, err);
+	}
 	return load_file(path, request, arena, model, err);
 }
 
@@ -203,6 +188,6 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 
 	MQ_TRY(mq_tuning_resolve(&text, arena, err));
 	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
-	MQ_TRY(load_whole(request, false, arena, model, err));
+	MQ_TRY(load_whole(request, arena, model, err));
 	return mq_tuning_apply(&tuning, arena, model, err);
 }

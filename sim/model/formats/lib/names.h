@@ -1,0 +1,13 @@
+/* names.h - models by the names that people say, which are neither a file nor a builder.
+ * It guesses nothing: what is not the same name is only named as near. SPDX-License-Identifier: Apache-2.0 */
+#ifndef MQ_MODEL_FORMATS_LIB_NAMES_H
+#define MQ_MODEL_FORMATS_LIB_NAMES_H
+
+#include "maquette/model.h"
+
+/* The specification that a name stands for: ORG/NAME of the shipped configuration with this NAME, whatever the case and
+ * what stands between letters, digits and points, without words that leave the model as it is (hf, base, instruct, v0.1); or
+ * "FAMILY:size=SIZE" for FAMILY-SIZE; or what platforms/models/names.json has for it. NULL: none; *near has those that share most of its words, "" = none do. */
+const char *mq_model_named(const char *name, struct mq_arena *arena, const char **near);
+
+#endif
