@@ -43,10 +43,19 @@ static void merge_steps(struct mq_op_work *w, double output, double keys, bool b
 	mq_work_pass(w, MQ_KERNEL_MEMORY, bytes, backward ? 1 + 3 * w->ring : 3 + 2 * steps);
 }
 
-static void add_rope(struct mq_op_work *w, bool backward)
+/* Keys or values of all query heads, where they are copied for each head of their group; else 0. */
+static double repeated(const struct mq_op_work *w, double queries, double keys)
+{
+	return w->software->repeat_kv != MQ_REPEAT_NONE && keys > 0 && keys < 2 * queries ? queries : 0;
+}
+
+static void add_rope(struct mq_op_work *w, double queries, double keys, bool backward)
 {
 	const struct mq_software *s = w->software;
 	double elems = w->op->rotated * w->scale.read;
+
+	if (s->repeat_kv == MQ_REPEAT_POSITIONS && repeated(w, queries, keys) > 0)
+		elems *= 2 * queries / (queries + keys / 2);
 
 	if (!(elems > 0))
 		return;
@@ -62,7 +71,7 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 	const struct mq_op *op = w->op;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_ATTENTION);
 	double queries = op->m * op->k * op->count;
-	double keys = op->read > queries ? op->read - queries : 0;
+	double keys = op->read > queries ? op->read - queries : 0, wide = 2 * repeated(w, queries, keys);
 
 	k->m = op->m * w->scale.rows;
 	k->n = op->n * w->scale.keys;
@@ -86,7 +95,9 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
 	if (!w->ring)
-		add_rope(w, backward);
+		add_rope(w, queries, keys, backward);
+	if (wide > 0) /* backward gradients of a group's copies are summed */
+		mq_work_pass(w, MQ_KERNEL_MEMORY, (wide * w->scale.read + keys * w->scale.kv) * w->size_B, 2);
 	/* brought to where rotary positions and attention want them: all three by one copy, K and V by two more */
 	if (w->software->transpose_copies == MQ_HEADS_PACKED)
 		mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * (queries * w->scale.read + 3 * keys * w->scale.kv) * w->size_B,
@@ -151,7 +162,7 @@ static void unfused_attention(struct mq_op_work *w, bool backward)
 	softmax->n = n;
 	add_scores(w, m * n * count, backward);
 	add_heads(w, backward);
-	add_rope(w, backward);
+	add_rope(w, 0, 0, backward);
 }
 
 void mq_work_attention(struct mq_op_work *w, bool backward)

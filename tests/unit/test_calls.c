@@ -412,6 +412,23 @@ static void two_products_reduce_apart(void **state)
 	w->software.separate_input_grad_reduce = false;
 }
 
+/* Bytes that device 0 moves around attention, forward. */
+static double passes_of_attention(struct lowered *w, const struct mq_shape *shape)
+{
+	const struct mq_schedule *s = lowered_shape(w, shape);
+	double bytes = 0;
+
+	for (const struct mq_task *task = s->task; task < s->task + s->n_tasks; task++)
+		for (uint32_t k = 0; task->kind == MQ_TASK_COMPUTE && k < s->work[task->work].n_kernels; k++) {
+			const struct mq_kernel *kernel = &s->work[task->work].kernel[k];
+
+			if (task->device == 0 && task->phase == MQ_FORWARD && kernel->op != MQ_NONE &&
+			    kernel->kind == MQ_KERNEL_MEMORY && w->model->op[kernel->op].kind == MQ_OP_ATTENTION)
+				bytes += kernel->bytes;
+		}
+	return bytes;
+}
+
 /* Steps of a ring brought together: of each step's output three quarters take part where a causal mask is balanced over
  * the ranks, all where there is none. */
 static void rings_merge_what_takes_part(void **state)
@@ -424,19 +441,27 @@ static void rings_merge_what_takes_part(void **state)
 		lowered_model(w, "gpt:layers=1,hidden=64,heads=4,seq=32,vocab=128");
 		for (uint32_t op = 0; i && op < w->model->n_ops; op++)
 			w->model->op[op].causal = false;
-		const struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
-		for (const struct mq_task *task = s->task; task < s->task + s->n_tasks; task++)
-			for (uint32_t k = 0; task->kind == MQ_TASK_COMPUTE && k < s->work[task->work].n_kernels; k++) {
-				const struct mq_kernel *kernel = &s->work[task->work].kernel[k];
-
-				if (task->device == 0 && task->phase == MQ_FORWARD && kernel->op != MQ_NONE &&
-				    kernel->kind == MQ_KERNEL_MEMORY &&
-				    w->model->op[kernel->op].kind == MQ_OP_ATTENTION)
-					bytes[i] += kernel->bytes;
-			}
+		bytes[i] = passes_of_attention(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
 	}
 	assert_true(bytes[0] > 0);
 	assert_within(bytes[1] - bytes[0], 2 * (1 - .75) * 3 * output, 1e-12);
+}
+
+/* Keys and values of 1 head, copied for 4: 2 x 4 written and 2 read; before positions, 8 heads are turned and not 5. */
+static void keys_are_copied_for_each_query_head(void **state)
+{
+	const double head = 16 * 32 * 16; /* elements of a head of 16 samples */
+	struct lowered *w = *state;
+	double bytes[3] = { 0 };
+
+	lowered_model(w, "llama:layers=1,hidden=64,heads=4,kv_heads=1,ffn=128,seq=32,vocab=128");
+	for (int how = MQ_REPEAT_NONE; how <= MQ_REPEAT_POSITIONS; how++) {
+		w->software.repeat_kv = (uint8_t)how;
+		bytes[how] = passes_of_attention(w, &(struct mq_shape){ .micro_batches = 1 });
+	}
+	w->software.repeat_kv = MQ_REPEAT_NONE;
+	assert_within(bytes[MQ_REPEAT_ATTENTION] - bytes[MQ_REPEAT_NONE], 2 * (2 * 4 + 2) * head, 1e-12);
+	assert_within(bytes[MQ_REPEAT_POSITIONS] - bytes[MQ_REPEAT_ATTENTION], 2 * 2 * 3 * head, 1e-12);
 }
 
 int main(void)
@@ -455,6 +480,7 @@ int main(void)
 		cmocka_unit_test(launches_are_those_of_the_source),
 		cmocka_unit_test(parts_are_one_call),
 		cmocka_unit_test(rings_merge_what_takes_part),
+		cmocka_unit_test(keys_are_copied_for_each_query_head),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);

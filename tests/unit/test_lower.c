@@ -360,10 +360,10 @@ static void context_parallel_takes_steps(void **state)
 	assert_int_equal(none, 0);
 	assert_int_equal(remote, 2 * 2 * 2); /* devices, layers, passes */
 	double shared = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
-	w->software.repeat_kv = true;
+	w->software.repeat_kv = MQ_REPEAT_ATTENTION;
 	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared, 1e-6);
-	w->software.repeat_kv = false;
+	w->software.repeat_kv = MQ_REPEAT_NONE;
 	w->train.gemm_dtype = MQ_GEMM_FP8; /* attention in fp8 sends half of it */
 	w->software.fp8_attention = true;
 	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });

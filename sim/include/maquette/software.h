@@ -32,6 +32,8 @@ enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIO
 /* Transpose copies around attention: NONE; OUTPUT (output, and dQ, dK, dV packed); ALL (Q, K, V, output); PACKED (Q, K,
  * V of fused attention, K and V twice more: flash-attention varlen). */
 enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
+/* Keys and values copied for each query head of their group: not; before attention; before their rotary positions. */
+enum mq_repeat_kv { MQ_REPEAT_NONE, MQ_REPEAT_ATTENTION, MQ_REPEAT_POSITIONS };
 /* Convolutions whose tensors are channels-first: none; 32-bit ones; 32-bit ones and all 3D ones; all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that are fused into the kernel before them: none; those after a batch norm in 16
