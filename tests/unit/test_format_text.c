@@ -28,29 +28,47 @@ static double products(const struct mq_model *m)
 }
 
 /* A block of width h is 24 s h^2 + 4 s^2 h; generator and discriminator have the same number of them.
- * Around them: e -> g and g -> e, the vocabulary, and a square layer with one output. */
+ * Around them: e -> g, the vocabulary, and a square layer with one output. */
 static void test_electra_flops(void **state)
 {
-	const char *small = "electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,"
-			    "predictions=5";
-	double s = 32, h = 128, e = 96, g = 64, v = 200, p = 5;
-	double blocks = 2 * (24 * s * (h * h + g * g) + 4 * s * s * (h + g));
-	double rest = 2 * s * e * (g + h) + 2 * s * h * (h + 1);
-	const struct mq_model *m = load(small, 32, &TRAIN);
+	double s = 40, h = 768, g = 256, v = 30528, p = .15 * s;
+	double blocks = 12 * (24 * s * (h * h + g * g) + 4 * s * s * (h + g));
+	double rest = 2 * s * h * g + 2 * s * h * (h + 1);
+	const struct mq_model *m = load("electra", 40, &TRAIN);
 
-	assert_true(products(m) == blocks + rest + 2 * p * e * (g + v));
-	assert_int_equal(m->n_layers, 4);
+	assert_true(products(m) == blocks + rest + 2 * p * h * (g + v));
+	assert_int_equal(m->n_layers, 24);
 	assert_true(op_of(m, "discriminator.embedding")->tied == (uint32_t)(op_of(m, "generator.embedding") - m->op));
-	/* logits of all tokens, of which five are copied out */
-	m = load("electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,predictions=5,"
-		 "logits=all",
-		 32, &TRAIN);
-	assert_true(products(m) == blocks + rest + 2 * s * e * (g + v));
+	/* logits of all tokens, of which the masked ones are copied out */
+	m = load("electra:logits=all", 40, &TRAIN);
+	assert_true(products(m) == blocks + rest + 2 * s * h * (g + v));
 	assert_true(op_of(m, "generator.choose")->output == p * v);
 	/* fine-tuning: no generator, two numbers per token */
-	m = load("electra:layers=2,hidden=128,embedding=96,task=span", 32, &TRAIN);
-	assert_true(products(m) == 2 * (24 * s * h * h + 4 * s * s * h) + 2 * s * e * h + 2 * s * h * 2);
-	assert_int_equal(m->n_layers, 2);
+	m = load("electra:task=span", 40, &TRAIN);
+	assert_true(products(m) == 12 * (24 * s * h * h + 4 * s * s * h) + 2 * s * h * 2);
+	assert_int_equal(m->n_layers, 12);
+}
+
+/* A graph's fused attention is one that stores scores where the software has no other, as builders make it. */
+static void test_stored_graph(void **state)
+{
+	struct mq_software eager = *mq_software_plain();
+	struct mq_model_request request = { "electra", &TRAIN, 40, &eager };
+	struct mq_model *m;
+	struct mq_err err = MQ_ERR_INIT;
+	const double rows = 40 * 256, scores = 40 * 40 * 4;
+
+	eager.attention = MQ_ATTENTION_EAGER;
+	assert_int_equal(mq_model_load(&request, &arena, &m, &err), MQ_OK);
+	const struct mq_op *op = op_of(m, "generator.layer0.attention");
+	assert_true(!op->fused && op->masks == scores && op->kernels == 5);
+	assert_true(op->saved_selective == 2.5 * scores && op->saved == 4 * rows + 2.5 * scores);
+	request.spec = "sd-v2-unet"; /* without dropout */
+	assert_int_equal(mq_model_load(&request, &arena, &m, &err), MQ_OK);
+	op = op_of(m, "down0.0.t.cross.attention");
+	assert_true(!op->fused && op->masks == 0 && op->kernels == 4);
+	assert_true(op->saved == 2 * 4096 * 320 + 2 * 77 * 320 + 4096 * 77 * 5);
+	assert_true(op_of(load("sd-v2-unet", 0, &TRAIN), op->name)->fused);
 }
 
 /* Three layers of 4 heads, 64 wide, with 48 tokens of memory. Q, K, V of memory and segment; three products of the scores' size; head and tails of the vocabulary. */
@@ -109,16 +127,16 @@ static void test_masks(void **state)
 
 static void test_refused(void **state)
 {
-	refuse("electra:size=huge", "no size 'huge'; it has: base small large");
-	refuse("electra:generator=100", "not a multiple of 64");
-	refuse("electra:hidden=100,heads=8", "not a multiple of heads=8");
-	refuse("electra:predictions=600", "predictions=600 exceed the sequence of 512");
+	refuse("electra:size=huge", "there is no graph for size=huge");
+	refuse("electra:layers=2", "there is no graph for layers=2; give size=base,task=pretrain,logits=masked");
+	refuse("electra:size=small,logits=all", "there is no graph for");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_electra_flops),
+		cmocka_unit_test(test_stored_graph),
 		cmocka_unit_test(test_transformer_xl_flops),
 		cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_refused),

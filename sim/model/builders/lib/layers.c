@@ -251,21 +251,21 @@ uint32_t mq_net_loss(struct mq_net *net, uint32_t head, double vocab)
 	return id;
 }
 
-/* Scores are m x n per head. Stored: the softmax, and with dropout its mask and its output. */
-static void unfused(struct mq_net *net, struct mq_op *op)
+void mq_op_store_scores(struct mq_op *op)
 {
 	double scores = op->m * op->n * op->count;
 	double product = (op->m * op->k + op->n * op->k + op->m * op->n) * op->count;
 
-	op->saved_selective = scores * (net->dropout ? 2 + MASK : 1);
-	op->saved += op->saved_selective;
-	op->masks = net->dropout ? scores : 0;
+	op->fused = false;
+	op->saved_selective = scores * (op->dropout ? 2 + MASK : 1);
+	op->saved += op->saved_selective - 2 * op->m * op->count; /* instead of statistics */
+	op->masks = op->dropout ? scores : 0;
 	/* Two batched GEMMs; a softmax reads scores and writes probabilities; dropout reads
 	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
-	op->read = 2 * product - op->m * op->k * op->count + (net->dropout ? scores : 0);
+	op->read = 2 * product - op->m * op->k * op->count + (op->dropout ? scores : 0);
 	op->write = op->m * op->k * op->count + scores + op->saved_selective;
-	op->moved_bwd = 4 * product + 3 * scores + (net->dropout ? (2 + MASK) * scores : 0);
-	op->kernels = net->dropout ? 5 : 4;
+	op->moved_bwd = 4 * product + 3 * scores + (op->dropout ? (2 + MASK) * scores : 0);
+	op->kernels += op->dropout ? 4 : 3;
 }
 
 /* Of the pairs of a query and an earlier key, the part within a sliding window: each query sees the last w
@@ -291,23 +291,19 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 	op->k = (a->head_dim + value_dim) / 2; /* of the two GEMMs on average */
 	op->count = a->heads;
 	op->causal = a->causal;
-	op->fused = a->fused;
+	op->fused = true;
+	op->dropout = net->dropout;
 	op->flop = 4 * op->m * op->n * op->k * op->count * seen(a);
 	op->flop_bwd = 2 * op->flop;
 	op->output = out;
-	op->saved = q + kv + out; /* Q, K, V and the output, which the next GEMM needs */
+	op->read = q + kv;
+	op->write = out + 2 * net->rows * a->heads; /* fp32 log-sum-exp of each row */
+	op->moved_bwd = 2 * (q + out) + 2 * kv;     /* with gradients */
+	op->saved = q + kv + op->write;             /* the output is what the next GEMM needs */
 	op->splits |= BIT(HEAD);
 	op->extent[MQ_DIM_HEAD] = a->heads;
-	if (a->fused) {
-		double statistics = 2 * net->rows * a->heads; /* fp32 log-sum-exp of each row */
-
-		op->read = q + kv;
-		op->write = out + statistics;
-		op->moved_bwd = 2 * (q + out) + 2 * kv; /* with gradients */
-		op->saved += statistics;
-	} else {
-		unfused(net, op);
-	}
+	if (!a->fused)
+		mq_op_store_scores(op);
 	if (a->rotary) {
 		op->kernels += 2;
 		op->rotated = q + a->keys * a->kv_heads * a->head_dim;

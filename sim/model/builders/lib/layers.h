@@ -78,6 +78,10 @@ struct mq_attention {
 uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, uint32_t memory,
 			  const struct mq_attention *a);
 
+/* Makes fused attention, with `dropout` of its scores or not, one that stores them: m x n a head, and with dropout its
+ * mask and its output besides. */
+void mq_op_store_scores(struct mq_op *op);
+
 struct mq_experts {
 	double hidden, ffn, experts, top_k;
 	double latent; /* width that tokens are projected to before they travel (LatentMoE); 0 = hidden */
