@@ -49,9 +49,10 @@ static enum mq_status write_target(const struct options *o, const struct mq_expo
 	struct mq_tuning tuning;
 
 	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
-	if (tuning.kind == MQ_TUNE_FROZEN || (tuning.kind == MQ_TUNE_LORA && strcmp(o->to, "deepspeed") != 0))
+	bool adapters = !strcmp(o->to, "deepspeed") || !strcmp(o->to, "torchtitan");
+	if (tuning.kind == MQ_TUNE_FROZEN || (tuning.kind == MQ_TUNE_LORA && !adapters))
 		return mq_bad(err, "--to %s: it has no settings for --train %s; %s", o->to, e->train->tuning,
-			      tuning.kind == MQ_TUNE_LORA ? "deepspeed has (with PEFT)" :
+			      tuning.kind == MQ_TUNE_LORA ? "deepspeed (with PEFT) and torchtitan have" :
 							    "set requires_grad in your program");
 	if (!strncmp(o->to, "megatron", 8))
 		return mq_export_megatron(e, text, err);

@@ -29,24 +29,15 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 	return put_file(e, "hostfile", text, err);
 }
 
-/* PEFT's names of the modules with an adapter, each in quotes; NULL where it has none for one of them. */
+/* PEFT's names of the modules with an adapter; NULL where it has none for one of them. */
 static const char *peft_modules(const struct mq_export *e, const struct mq_tuning *tuning)
 {
-	static const char *const own[] = {
-		"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
-	};
-	const char *list = "", *rest = tuning->targets, *word;
+	static const char *const names[][2] = { { "q_proj", "q_proj" },       { "k_proj", "k_proj" },
+						{ "v_proj", "v_proj" },       { "o_proj", "o_proj" },
+						{ "gate_proj", "gate_proj" }, { "up_proj", "up_proj" },
+						{ "down_proj", "down_proj" }, { NULL, NULL } };
 
-	while ((word = mq_text_next(&rest, "+", e->arena))) {
-		const char *found = NULL;
-
-		for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-			found = strcmp(own[i], word) ? found : own[i];
-		if (!found)
-			return NULL;
-		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", found);
-	}
-	return list;
+	return mq_export_adapters(e, tuning->targets, names);
 }
 
 static enum mq_status check_adapters(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)

@@ -42,6 +42,9 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 /* MQ_EINPUT: the text of this file trains adapters (LoRA), and the question does not. */
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
 				      struct mq_err *err) MQ_MUST_CHECK;
+/* A framework's names of the modules that adapters stand at, in quotes, ',' between; `names` pairs words of --train
+ * with them and ends with NULL. NULL: it has none for one of the words. */
+const char *mq_export_adapters(const struct mq_export *e, const char *targets, const char *const (*names)[2]);
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
 enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
 				     struct mq_err *err) MQ_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "export/export.h"
 
 #include <math.h>
@@ -207,4 +208,20 @@ enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *pat
 		return mq_bad(err, "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
 			      path);
 	return MQ_OK;
+}
+
+const char *mq_export_adapters(const struct mq_export *e, const char *targets, const char *const (*names)[2])
+{
+	const char *list = "", *word;
+
+	while ((word = mq_text_next(&targets, "+", e->arena))) {
+		const char *const(*name)[2] = names;
+
+		while ((*name)[0] && !mq_text_has_word((*name)[0], word))
+			name++;
+		if (!(*name)[0])
+			return NULL;
+		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", (*name)[1]);
+	}
+	return list;
 }

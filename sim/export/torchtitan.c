@@ -11,6 +11,7 @@
 #include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
+#include "maquette/fine_tune.h"
 
 /* Which of torchtitan's models has the parts for a stack. */
 enum mq_titan_family { MQ_TITAN_LLAMA3, MQ_TITAN_QWEN3, MQ_TITAN_DEEPSEEK };
@@ -172,6 +173,41 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 		mq_template_set(v, words[i].name, "%s", words[i].text);
 }
 
+/* Adapters of its LoRAConverter: of linear layers by their names, which here are of joint queries, keys and values and
+ * of gate and up apart; it has no dropout, and every other parameter is frozen in the type of the model. */
+static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
+{
+	static const char *const names[][2] = { { "qkv linear_qkv qkv_proj", "wqkv" },
+						{ "proj linear_proj o_proj wo", "wo" },
+						{ "gate_proj w1", "w1" },
+						{ "up_proj w3", "w3" },
+						{ "down linear_fc2 down_proj w2", "w2" },
+						{ NULL, NULL } };
+	const char *modules = "";
+	struct mq_tuning t;
+
+	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &t, err));
+	if (t.kind == MQ_TUNE_LORA)
+		modules = mq_export_adapters(e, t.targets, names);
+	if (!modules || (*modules && e->model->stack->kv_rank))
+		return mq_bad(err,
+			      "--train lora: torchtitan's recipes have no adapters of %s; ask with targets of its "
+			      "linear layers: qkv proj w1 w3 w2, of models without latent attention",
+			      t.targets);
+	if (*modules && (t.dropout > 0 || t.base || e->model->stack->experts))
+		return mq_bad(err, "--train lora: torchtitan has %s; %s",
+			      t.dropout > 0 ? "no dropout of what adapters read" :
+			      t.base        ? "no frozen base in another type" :
+					      "no adapters of experts",
+			      t.dropout > 0 ? "give dropout=0" :
+			      t.base        ? "give base=dtype" :
+					      "it is not exported");
+	mq_template_set(v, "lora", "%s", modules);
+	mq_template_set(v, "rank", "%u", t.rank);
+	mq_template_set(v, "alpha", "%u", t.alpha);
+	return MQ_OK;
+}
+
 static enum mq_status check_options(const struct mq_export *e, struct mq_err *err)
 {
 	const struct mq_shape *s = &e->shape;
@@ -218,6 +254,7 @@ enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text
 	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
 	set_model(&v, e);
 	set_plan(&v, e);
+	MQ_TRY(set_adapters(&v, e, err));
 	MQ_TRY(mq_template_text(&v, "platforms/launch", "torchtitan.py.in", text, err));
 	return check_said(e, *text, err);
 }

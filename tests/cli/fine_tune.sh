@@ -28,6 +28,15 @@ try 2 'trains adapters of low rank' export --import lora.sh "${ask[@]}" -o no.js
 try 2 'settings for --train lora' export back.json "${ask[@]}" $lora --to megatron
 "$M" export --import in.sh "${ask[@]}" --train lora:rank=8,targets=qkv -o q.json >/dev/null
 try 2 'PEFT has no adapters of qkv' export q.json "${ask[@]}" --train lora:rank=8,targets=qkv --to deepspeed -o x
+# torchtitan's converter, and back
+titan=(-m llama:layers=4,hidden=1024,heads=16,kv_heads=4,ffn=2816,seq=1024 -p "gpu=A100-SXM4-40GB nodes=1" --batch 16 --software torchtitan)
+"$M" search "${titan[@]}" --train lora:rank=8,targets=qkv+proj+w1+w3 --fix dp=8 --evals 1 -j 1 -o titan >/dev/null || bad=1
+"$M" export titan/plan-1.json --to torchtitan -o titan.py 2>/dev/null || bad=1
+grep -q 'LoRAConverter.Config(rank=8, alpha=32, target_modules=\["wqkv", "wo", "w1", "w3"\]).build().convert(model)' titan.py || { echo "no adapters"; bad=1; }
+try 2 'titan.py: trains adapters of low rank' export --import titan.py "${titan[@]}" -o full.json
+"$M" export --import titan.py "${titan[@]}" --train lora:rank=8,targets=qkv+proj+w1+w3 -o again.json >/dev/null && cmp titan/plan-1.json again.json || bad=1
+for t in q_proj:'no adapters of q_proj' qkv,dropout=.1:'no dropout' qkv,base=nf4:'no frozen base in another type'; do
+	try 2 "torchtitan.* ha.* ${t#*:}" export titan/plan-1.json "${titan[@]}" --train "lora:targets=${t%%:*}" --to torchtitan; done
 # PEFT's own file.
 cat >adapter_config.json <<'J'
 {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "lora_dropout": 0.05, "target_modules": ["q_proj", "v_proj"], "use_dora": false}
