@@ -18,11 +18,11 @@ for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=1
 	done
 done
 # Names that people use; what has no graph is refused by name.
-for m in sd-v2-unet stabilityai/stable-diffusion-2-base FLUX.1-dev dit-xl-2 black-forest-labs/FLUX.1-schnell; do
+for m in sd-v2-unet SDXL FLUX.1-dev dit-xl-2 black-forest-labs/FLUX.1-schnell; do
 	"$M" model $m >out || echo "$m is not known"
 done
-for m in sdxl stable-diffusion-xl sd3 flux.2-dev; do try 2 "$m" model $m; done
-try 2 'no graph for image=768' model sd-v2:image=768
+for m in sd-1.5 stabilityai/stable-diffusion-2 sd3 flux.2-dev; do try 2 "$m" model $m; done
+try 2 'no graph for image=640' model sd-v2:image=640
 # torchtitan's FLUX shards and has no tensor parallelism; its other models' settings do not describe it.
 ask='-m flux.1-schnell:image=32 -p 16xH100 --batch 64 --software'
 "$M" search $ask torchtitan-flux --fix sync=zero3 --evals 1 -o flux >out 2>&1 && grep -q 'dp 16 tp 1 pp 1' out || cat out

@@ -72,6 +72,8 @@ static void test_parameters(void **state)
 		/* bucket_cap_mb of NeMo's recipe for it says so; with it OpenCLIP's ViT-H text encoder, which is frozen */
 		{ "stable_diffusion_v2", 865910724 },
 		{ "Stable-Diffusion-v2:text=frozen", 865910724 + 354032641 },
+		{ "stable_diffusion_v2:image=768", 865910724 },
+		{ "sdxl", 2567463684 },
 		{ "flux.1-dev", 11901408320 },
 		{ "flux.1-schnell:image=32",
 		  11891178560 }, /* without the strength of guidance: 256 x 3072 + 3072 x 3072 + 2 x 3072 */

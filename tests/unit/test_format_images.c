@@ -28,6 +28,7 @@ static void test_image_flops(void **state)
 		{ "efficientnet_b4", 4.39 },
 		{ "efficientdet_d0", 2.5 },
 		{ "stable_diffusion_v2", 339 },
+		{ "sdxl", 2989 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
