@@ -24,7 +24,7 @@ done
 for m in sd-1.5 stabilityai/stable-diffusion-2 sd3 flux.2-dev; do try 2 "$m" model $m; done
 try 2 'no graph for image=640' model sd-v2:image=640
 # torchtitan's FLUX shards and has no tensor parallelism; its other models' settings do not describe it.
-ask='-m flux.1-schnell:image=32 -p 16xH100 --batch 64 --software'
+ask='-m flux.1-schnell:image=32,layers=2,singles=2 -p 16xH100 --batch 64 --software'
 "$M" search $ask torchtitan-flux --fix sync=zero3 --evals 1 -o flux >out 2>&1 && grep -q 'dp 16 tp 1 pp 1' out || cat out
 try 2 'not one stack of blocks' export --to torchtitan flux/plan-1.json
 try 2 'torchtitan runs no .flux' search $ask torchtitan -o no

@@ -103,6 +103,8 @@ static void test_frozen_layers(void **state)
 		uint32_t n = mq_op_kernels(&q, i, MQ_BACKWARD, &share, "*", kernel);
 		bool cold = !strncmp(name, "stem", 4) || !strncmp(name, "stage1", 6);
 
+		if (cold || m->op[i].kind == MQ_OP_NORM)
+			assert_int_equal(mq_op_kernels(&q, i, MQ_UPDATE, &share, "*", kernel), 0);
 		if (m->op[i].kind != MQ_OP_CONV)
 			continue;
 		frozen += cold;
