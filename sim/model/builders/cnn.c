@@ -1,5 +1,5 @@
 /* cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution, as in torchvision),
- * ResNeXt 32x4d (Xie et al. 2016) and the same with squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and
+ * ResNeXt 32x4d (Xie et al. 2016) and the same with squeeze and excitation (Hu et al. 2018), VGG (Simonyan and
  * Zisserman 2014). A block (a VGG convolution, a bottleneck) is a `layer`, for pipelines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -34,14 +34,12 @@ struct net {
 	bool train;
 };
 
+/* Square, padded so that the image keeps its size, divided by the step. */
 struct kernel {
-	uint32_t filters, kh, kw, stride, ph, pw;
+	uint32_t filters, size, stride, groups;
 	bool bias;
-	uint32_t groups; /* 0 = 1 */
 };
-
-/* A square kernel of `filters` that keeps the image's size, divided by the step. */
-#define SQUARE(filters, size, step) (&(struct kernel){ filters, size, size, step, (size) / 2, (size) / 2, false, 1 })
+#define SQUARE(filters, size, step) (&(struct kernel){ filters, size, step, 1, false })
 
 /* A bottleneck of residual networks: `width` channels in `groups` groups, four times `base` out; 0 or
  * the width between the linear layers of its squeeze and excitation. */
@@ -110,12 +108,12 @@ static struct tensor conv(struct net *net, const char *name, struct tensor in, c
 {
 	const struct mq_window w = {
 		.in = in.shape,
-		.out = { k->filters, window(in.shape.h, k->kh, k->stride, k->ph),
-			 window(in.shape.w, k->kw, k->stride, k->pw) },
-		.kh = k->kh,
-		.kw = k->kw,
+		.out = { k->filters, window(in.shape.h, k->size, k->stride, k->size / 2),
+			 window(in.shape.w, k->size, k->stride, k->size / 2) },
+		.kh = k->size,
+		.kw = k->size,
 		.stride = k->stride,
-		.groups = k->groups ? k->groups : 1,
+		.groups = k->groups,
 		.bias = k->bias,
 		.input_grad = at(net, in.op)->kind != MQ_OP_INPUT,
 	};
@@ -370,32 +368,6 @@ static void vgg(struct net *net, struct tensor x, const uint32_t blocks[6], cons
 	classify(net, x, o->classes);
 }
 
-/* ---- alexnet --------------------------------------------------------------------------------- */
-
-/* "One weird trick" (Krizhevsky 2014): one tower, without local response normalisation. */
-static void alexnet(struct net *net, struct tensor x, uint32_t classes)
-{
-	static const struct kernel convs[] = {
-		{ 64, 11, 11, 4, 2, 2, true, 1 }, { 192, 5, 5, 1, 2, 2, true, 1 }, { 384, 3, 3, 1, 1, 1, true, 1 },
-		{ 256, 3, 3, 1, 1, 1, true, 1 },  { 256, 3, 3, 1, 1, 1, true, 1 },
-	};
-
-	for (uint32_t i = 0; i < 5; i++) {
-		enter(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
-		x = relu(net, "relu", conv(net, "conv", x, &convs[i]));
-		if (i < 2 || i == 4)
-			x = max_pool(net, "pool", x, 3, 0);
-	}
-	enter(net, MQ_NONE, "");
-	for (uint32_t i = 1; i <= 2; i++) {
-		const char *name = mq_arena_printf(net->arena, "fc%u", i);
-
-		x = dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
-		x = relu(net, mq_arena_printf(net->arena, "%s.relu", name), linear(net, name, x, 4096));
-	}
-	classify(net, x, classes);
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static const struct {
@@ -419,8 +391,6 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
 	struct tensor images = begin(&net, mq_builtin_name(name, options, arena), request, arena, o.image);
-	if (!strcmp(name, "alexnet"))
-		alexnet(&net, images, o.classes);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		if (strcmp(sizes[i].name, name))
 			continue;
@@ -434,8 +404,8 @@ static enum mq_status build(const char *name, const char *options, const struct 
 
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
-	.summary = "alexnet, vgg, resnet, resnext: image networks",
-	.names = (const char *const[]){ "alexnet", "resnet101", "resnet152", "resnet50", "resnext101", "resnext50",
+	.summary = "vgg, resnet, resnext: image networks",
+	.names = (const char *const[]){ "resnet101", "resnet152", "resnet50", "resnext101", "resnext50",
 					"se_resnext101", "vgg11", "vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
