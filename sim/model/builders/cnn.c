@@ -1,6 +1,6 @@
 /* cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution, as in torchvision),
- * ResNeXt 32x4d (Xie et al. 2016) and the same with squeeze and excitation (Hu et al. 2018), VGG (Simonyan and
- * Zisserman 2014). A block (a VGG convolution, a bottleneck) is a `layer`, for pipelines.
+ * ResNeXt 32x4d (Xie et al. 2016), VGG (Simonyan and Zisserman 2014). A block (a VGG convolution, a bottleneck) is a
+ * `layer`, for pipelines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
@@ -41,10 +41,9 @@ struct kernel {
 };
 #define SQUARE(filters, size, step) (&(struct kernel){ filters, size, step, 1, false })
 
-/* A bottleneck of residual networks: `width` channels in `groups` groups, four times `base` out; 0 or
- * the width between the linear layers of its squeeze and excitation. */
+/* A bottleneck of residual networks: `width` channels in `groups` groups, four times `base` out. */
 struct bottleneck {
-	uint32_t base, width, groups, stride, squeeze;
+	uint32_t base, width, groups, stride;
 };
 
 /* ---- layers, chained: each takes a tensor and gives the next -------------------------------------- */
@@ -207,35 +206,6 @@ static struct tensor linear(struct net *net, const char *name, struct tensor in,
 	return out;
 }
 
-/* x times one factor per channel. Backwards: the GEMM with the factors (gradient in and out), the
- * factors' gradient (gradient and x in), and the sum of x's two gradients. */
-static struct tensor gated(struct net *net, const char *name, struct tensor x, struct tensor gate)
-{
-	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, MQ_NEEDS_INPUT), x.shape };
-	struct mq_op *op = at(net, out.op);
-
-	mq_amounts_elementwise(op, elems_of(x), 1, 1);
-	op->moved_bwd = 7 * elems_of(x);
-	split_like_image(op, &x.shape);
-	join(net, x, out.op);
-	join(net, gate, out.op);
-	return out;
-}
-
-/* Squeeze and excitation (Hu et al. 2018): channels are weighed by two linear layers, `reduced` wide
- * between them, over their averages. */
-static struct tensor squeeze(struct net *net, const char *name, struct tensor in, uint32_t reduced)
-{
-	const char *text = mq_arena_printf(net->arena, "%s.reduce", name);
-	struct tensor x = global_pool(net, mq_arena_printf(net->arena, "%s.pool", name), in);
-
-	x = linear(net, text, x, reduced);
-	x = relu(net, mq_arena_printf(net->arena, "%s.act", text), x);
-	x = linear(net, mq_arena_printf(net->arena, "%s.expand", name), x, (uint32_t)in.shape.c);
-	x = relu(net, mq_arena_printf(net->arena, "%s.sigmoid", name), x); /* costs as much */
-	return gated(net, name, in, x);
-}
-
 static struct tensor bottleneck(struct net *net, struct tensor in, const struct bottleneck *b)
 {
 	struct tensor skip = in;
@@ -246,8 +216,6 @@ static struct tensor bottleneck(struct net *net, struct tensor in, const struct 
 	x = unit(net, "conv2", x, &middle);
 	x = conv(net, "conv3", x, SQUARE(4 * b->base, 1, 1));
 	x = batch_norm(net, "conv3.bn", x);
-	if (b->squeeze)
-		x = squeeze(net, "squeeze", x, b->squeeze);
 	if (b->stride != 1 || in.shape.c != 4 * b->base) {
 		skip = conv(net, "skip", in, SQUARE(4 * b->base, 1, b->stride));
 		skip = batch_norm(net, "skip.bn", skip);
@@ -317,9 +285,8 @@ static void classify(struct net *net, struct tensor x, uint32_t classes)
 
 /* ---- resnet ---------------------------------------------------------------------------------- */
 
-/* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64.
- * blocks[5]: by what squeeze and excitation divide a block's channels; 0 = none. */
-static void resnet(struct net *net, struct tensor x, const uint32_t blocks[6], uint32_t classes)
+/* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64. */
+static void resnet(struct net *net, struct tensor x, const uint32_t blocks[5], uint32_t classes)
 {
 	uint32_t layer = 0, groups = blocks[4] ? 32 : 1, width = blocks[4] ? 32 * blocks[4] : 64;
 
@@ -327,8 +294,7 @@ static void resnet(struct net *net, struct tensor x, const uint32_t blocks[6], u
 	x = max_pool(net, "stem.pool", x, 3, 1);
 	for (uint32_t stage = 0; stage < 4; stage++)
 		for (uint32_t i = 0; i < blocks[stage]; i++) {
-			const struct bottleneck b = { 64u << stage, width << stage, groups, stage && !i ? 2 : 1,
-						      blocks[5] ? (256u << stage) / blocks[5] : 0 };
+			const struct bottleneck b = { 64u << stage, width << stage, groups, stage && !i ? 2 : 1 };
 
 			enter(net, layer++, mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
 			x = bottleneck(net, x, &b);
@@ -339,7 +305,7 @@ static void resnet(struct net *net, struct tensor x, const uint32_t blocks[6], u
 
 /* ---- vgg ------------------------------------------------------------------------------------- */
 
-static void vgg(struct net *net, struct tensor x, const uint32_t blocks[6], const struct options *o)
+static void vgg(struct net *net, struct tensor x, const uint32_t blocks[5], const struct options *o)
 {
 	static const uint32_t width[] = { 64, 128, 256, 512, 512 };
 	uint32_t layer = 0;
@@ -372,13 +338,11 @@ static void vgg(struct net *net, struct tensor x, const uint32_t blocks[6], cons
 
 static const struct {
 	const char *name;
-	uint32_t blocks[6];
+	uint32_t blocks[5];
 } sizes[] = {
-	{ "resnet50", { 3, 4, 6, 3 } },       { "resnet101", { 3, 4, 23, 3 } },
-	{ "resnet152", { 3, 8, 36, 3 } },     { "resnext50", { 3, 4, 6, 3, 4 } },
-	{ "resnext101", { 3, 4, 23, 3, 4 } }, { "se_resnext101", { 3, 4, 23, 3, 4, 16 } },
-	{ "vgg11", { 1, 1, 2, 2, 2 } },       { "vgg13", { 2, 2, 2, 2, 2 } },
-	{ "vgg16", { 2, 2, 3, 3, 3 } },       { "vgg19", { 2, 2, 4, 4, 4 } },
+	{ "resnet50", { 3, 4, 6, 3 } },     { "resnet101", { 3, 4, 23, 3 } },     { "resnet152", { 3, 8, 36, 3 } },
+	{ "resnext50", { 3, 4, 6, 3, 4 } }, { "resnext101", { 3, 4, 23, 3, 4 } }, { "vgg11", { 1, 1, 2, 2, 2 } },
+	{ "vgg13", { 2, 2, 2, 2, 2 } },     { "vgg16", { 2, 2, 3, 3, 3 } },       { "vgg19", { 2, 2, 4, 4, 4 } },
 };
 
 static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
@@ -405,8 +369,8 @@ static enum mq_status build(const char *name, const char *options, const struct 
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
 	.summary = "vgg, resnet, resnext: image networks",
-	.names = (const char *const[]){ "resnet101", "resnet152", "resnet50", "resnext101", "resnext50",
-					"se_resnext101", "vgg11", "vgg13", "vgg16", "vgg19", NULL },
+	.names = (const char *const[]){ "resnet101", "resnet152", "resnet50", "resnext101", "resnext50", "vgg11",
+					"vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };
