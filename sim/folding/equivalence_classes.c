@@ -311,6 +311,8 @@ enum mq_status mq_equivalence_positions(const struct mq_equivalence *q, uint32_t
 			position_s[im->fold->position[replica.rank[k]]] =
 				replica.latency_s + mq_equivalence_set_end(q, set, start_s, done_s) - start_s;
 	}
+	for (uint32_t p = im->zone; p < im->fold->n_positions; p++)
+		position_s[p] = position_s[p % im->zone];
 	return MQ_OK;
 }
 

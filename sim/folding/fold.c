@@ -176,7 +176,8 @@ static void list_requests(struct verify *v)
 	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
 		for (uint32_t k = 0; k < low->prog.pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->prog.pass[i].task[k].task;
-			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes, t->dtype };
+			double key[] = { t->kind,  t->coll,  t->comm, t->device, t->peer,
+					 t->bytes, t->dtype, t->algo, t->proto };
 			bool found;
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
@@ -198,6 +199,8 @@ static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err
 	for (uint32_t i = 0; i < v->n_requests && *same; i++)
 		if (!mq_replica_flows_count(v->replica_flows, v->request[i]))
 			*same = refuse(f, "groups are not translations of each other");
+	if (*same)
+		MQ_TRY(mq_replica_flows_zones(v->replica_flows, v->request, v->n_requests, err));
 	if (*same)
 		MQ_TRY(mq_replica_flows_uncontended(v->replica_flows, v->request, v->n_requests, err));
 	for (uint32_t i = 0; i < v->n_requests && f->n_runs - n_runs < MOST_TOLD && (*same || f->n_runs > n_runs);

@@ -22,23 +22,19 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 	im->known = mq_index_new(arena);
 	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
 	im->load = mq_arena_array(arena, cluster->n_links, struct mq_link_load);
+	im->zone = view->fold->n_positions;
+	im->n_zones = 1;
 	return im;
 }
 
 /* ---- replicas ------------------------------------------------------------------------------------- */
 
-static const uint32_t *members(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2],
-			       uint32_t *n)
+const uint32_t *mq_replica_flows_ends(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2])
 {
-	if (t->kind == MQ_TASK_COLLECTIVE) {
-		*n = im->fold->comm[t->comm].n;
-		return im->fold->comm[t->comm].rank;
-	}
 	bool send = t->kind == MQ_TASK_SEND;
 
 	pair[0] = im->schedule->device[send ? t->device : t->peer];
 	pair[1] = im->schedule->device[send ? t->peer : t->device];
-	*n = 2;
 	return pair;
 }
 
@@ -98,7 +94,7 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
-		return stands_for(im->fold);
+		return stands_for(im->fold) / im->n_zones;
 	struct mq_bases *b = &im->bases[t->comm];
 	if (!b->known)
 		find_bases(im, im->fold->comm[t->comm].rank, im->fold->comm[t->comm].n, b);
@@ -122,15 +118,26 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 	return h;
 }
 
-/* Groups that look alike get the same flows, by position: each kind of call is expanded once, for any root. */
-static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
-			     uint32_t *at, struct mq_err *err)
+/* The members of a replica, moved by `base`, into rank[]. */
+static void move(struct mq_replica_flows *im, const uint32_t *own, uint32_t n, uint32_t base)
 {
+	const struct mq_fold *fold = im->fold;
+
+	for (uint32_t k = 0; k < n; k++)
+		im->rank[k] = fold->device[fold->rank_of[own[k]]][fold->position[own[k]] + base];
+}
+
+/* Groups that look alike get the same flows, by position: each kind of call is expanded once, for any root. */
+enum mq_status mq_replica_flows_expand(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i, uint32_t *at,
+				       struct mq_err *err)
+{
+	uint32_t n = im->fold->comm[t->comm].n;
+	struct mq_coll_request rq = mq_coll_request_of(t, n, im->rank);
 	struct mq_coll_flows flows;
-	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
-	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
 	bool found;
 
+	move(im, im->fold->comm[t->comm].rank, n, im->bases[t->comm].base[i]);
+	uint64_t key[] = { look(im->cluster, im->rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
 	rq.closed = true;
 	memcpy(&key[6], &t->bytes, sizeof(key[6]));
 	*at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
@@ -141,21 +148,50 @@ static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *
 	return MQ_OK;
 }
 
-static enum mq_status find_routes(struct mq_replica_flows *im, const uint32_t key[3], struct mq_replica_flow *replica,
-				  struct mq_err *err)
+/* A route on links of the first zone. */
+static const struct mq_route *at_home(const struct mq_replica_flows *im, const struct mq_route *route)
 {
+	uint32_t *link = mq_arena_array(im->arena, route->n_links, uint32_t);
+	struct mq_route *moved = mq_arena_alloc(im->arena, sizeof(*moved));
+
+	for (uint32_t k = 0; k < route->n_links; k++)
+		link[k] = im->home[route->link[k]];
+	*moved = *route;
+	moved->link = link;
+	return moved;
+}
+
+/* Those of a group in every zone: of the members in the first. */
+static enum mq_status find_routes(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i, uint32_t at,
+				  struct mq_replica_flow *replica, struct mq_err *err)
+{
+	const uint32_t key[] = { at, t->comm, i },
+		       n_here = im->bases[t->comm].spans ? replica->n / im->n_zones : replica->n;
 	bool found;
-	uint32_t at = mq_index_put(im->routed, key, 3 * sizeof(*key), im->n_routes, &found);
+	uint32_t known = mq_index_put(im->routed, key, sizeof(key), im->n_routes, &found);
 
 	if (!found) {
-		const struct mq_route **route = mq_arena_array(im->arena, replica->n_flows, const struct mq_route *);
+		struct mq_flow *flow = mq_arena_array(im->arena, replica->n_all, struct mq_flow);
+		const struct mq_route **route = mq_arena_array(im->arena, replica->n_all, const struct mq_route *);
+		struct mq_routed routed = { .flow = flow, .route = route };
 
-		MQ_PUSH(im->arena, im->routes, im->n_routes, im->routes_room, route);
-		for (uint32_t f = 0; f < replica->n_flows; f++)
-			MQ_TRY(mq_cluster_route(im->cluster, replica->rank[replica->flow[f].src],
-						replica->rank[replica->flow[f].dst], &route[f], err));
+		for (uint32_t f = 0; f < replica->n_all; f++) {
+			const struct mq_flow *one = &replica->all[f];
+
+			if (one->src >= n_here)
+				continue;
+			flow[routed.n] = *one;
+			MQ_TRY(mq_cluster_route(im->cluster, replica->rank[one->src], replica->rank[one->dst],
+						&route[routed.n], err));
+			if (one->dst >= n_here)
+				route[routed.n] = at_home(im, route[routed.n]);
+			routed.n++;
+		}
+		MQ_PUSH(im->arena, im->routes, im->n_routes, im->routes_room, routed);
 	}
-	replica->route = im->routes[at];
+	replica->n_flows = im->routes[known].n;
+	replica->flow = im->routes[known].flow;
+	replica->route = im->routes[known].route;
 	return MQ_OK;
 }
 
@@ -174,8 +210,8 @@ static void open_ring(struct mq_replica_flows *im, const struct mq_task *t, stru
 			im->chain[n] = replica->flow[f];
 			im->chain_route[n++] = replica->route[f];
 		}
-	replica->n_flows = n;
-	replica->flow = im->chain;
+	replica->n_all = replica->n_flows = n;
+	replica->all = replica->flow = im->chain;
 	replica->route = im->chain_route;
 	replica->alone_s = NAN;
 }
@@ -183,29 +219,27 @@ static void open_ring(struct mq_replica_flows *im, const struct mq_task *t, stru
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err)
 {
-	uint32_t pair[2], n, base, at;
-	const uint32_t *own = members(im, t, pair, &n);
+	uint32_t pair[2], at;
 	double alone_s;
 
-	base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : mq_fold_base(im->fold, i);
-	for (uint32_t k = 0; k < n; k++)
-		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
-	*replica = (struct mq_replica_flow){ .n = n, .rank = im->rank };
+	*replica = (struct mq_replica_flow){ .n = 2, .rank = im->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
-		MQ_TRY(expand(im, t, im->rank, n, &at, err));
+		MQ_TRY(mq_replica_flows_expand(im, t, i, &at, err));
+		replica->n = im->fold->comm[t->comm].n;
 		replica->latency_s = im->flows[at].latency_s;
 		replica->alone_s = im->flows[at].alone_s;
 		replica->channels = im->flows[at].channels;
-		replica->n_flows = im->flows[at].n_flows;
-		replica->flow = im->flows[at].flow;
-		MQ_TRY(find_routes(im, (uint32_t[]){ at, t->comm, i }, replica, err));
+		replica->n_all = im->flows[at].n_flows;
+		replica->all = im->flows[at].flow;
+		MQ_TRY(find_routes(im, t, i, at, replica, err));
 		if (mq_coll_has_root(t->coll))
 			open_ring(im, t, replica);
 		return MQ_OK;
 	}
+	move(im, mq_replica_flows_ends(im, t, pair), 2, mq_fold_base(im->fold, i));
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
-	replica->flow = &im->one;
-	replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
+	replica->all = replica->flow = &im->one;
+	replica->n_all = replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
 	replica->route = &im->one_route;
 	if (replica->n_flows)
 		MQ_TRY(mq_cluster_route(im->cluster, im->rank[0], im->rank[1], &im->one_route, err));

@@ -4,7 +4,9 @@
  * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What they ask of
  * the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
- * Links that cannot fill up, whatever happens, are left out. SPDX-License-Identifier: Apache-2.0 */
+ * Links that cannot fill up, whatever happens, are left out. Where the cluster and the plan look the same from each of
+ * some zones (zones.c), flows that begin in the first one, on links of the first one, are told alone: they stand for
+ * the others. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_REPLICA_FLOWS_H
 #define MQ_FOLDING_REPLICA_FLOWS_H
 
@@ -17,7 +19,15 @@
 struct mq_bases {
 	bool known;
 	uint32_t n;
-	uint32_t *base; /* translations of the group, 0 first */
+	uint32_t *base; /* translations of the group, 0 first; those in the first zone */
+	bool spans;     /* the group has members in every zone */
+};
+
+/* Flows that begin in the first zone, and their ways. */
+struct mq_routed {
+	uint32_t n;
+	const struct mq_flow *flow;
+	const struct mq_route **route;
 };
 
 struct mq_link_load { /* flows that cross a link */
@@ -40,7 +50,9 @@ struct mq_replica_flows {
 	struct mq_coll_flows *flows;
 	struct mq_index *routed; /* flows[] on a group's replicas -> routes[] of their flows */
 	uint32_t n_routes, routes_room;
-	const struct mq_route ***routes;
+	struct mq_routed *routes;
+	uint32_t zone, n_zones; /* positions of every stage in a zone */
+	const uint32_t *home;   /* [links] the one in its place in the first zone; NULL = there is one zone */
 	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
 	struct mq_replica_flow_times *times;
@@ -58,8 +70,20 @@ struct mq_replica_flows {
 struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					      const struct mq_view *view, struct mq_arena *arena);
 
-/* How many replicas a communication has (a send, recv or collective); 0: the group's translations do not cover
- * the blocks that it has members in. */
+/* Finds zones, if there are any: tells whether these tasks, and they are all there are, do the same in each. Before
+ * that, and where they do not, all is one zone. */
+enum mq_status mq_replica_flows_zones(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
+				      struct mq_err *err) MQ_MUST_CHECK;
+
+/* For the files of folding alone: the devices of a send, or recv, into `pair`, the sender's first. */
+const uint32_t *mq_replica_flows_ends(const struct mq_replica_flows *replicas, const struct mq_task *task,
+				      uint32_t pair[2]);
+/* The same: the members of replica i of a collective, into rank[], and its flows[]. */
+enum mq_status mq_replica_flows_expand(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
+				       uint32_t *at, struct mq_err *err) MQ_MUST_CHECK;
+
+/* How many replicas a communication has (a send, recv or collective) that are not in later zones; 0: the group's
+ * translations do not cover the blocks that it has members in. */
 uint32_t mq_replica_flows_count(struct mq_replica_flows *replicas, const struct mq_task *task);
 
 struct mq_replica_flow {
@@ -68,7 +92,9 @@ struct mq_replica_flow {
 	double latency_s;
 	double alone_s;    /* of a collective: nothing else, no other replica, is on the links; NAN if it has a root */
 	uint32_t channels; /* of a collective, see mq_coll_flows */
-	uint32_t n_flows;
+	uint32_t n_all;    /* flows in all zones */
+	const struct mq_flow *all;
+	uint32_t n_flows; /* that begin in the first */
 	/* Valid until the next call; those of no bytes are no flows. */
 	const struct mq_flow *flow;
 	const struct mq_route *const *route; /* [n_flows] */

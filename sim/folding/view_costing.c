@@ -183,9 +183,9 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->latency_s = times.latency_s;
 	m->alone_s = times.alone_s;
 	m->bound_s = times.bound_s;
-	m->n_flows = replica.n_flows;
+	m->n_flows = replica.n_all;
 	m->channels = replica.channels;
-	m->memory_Bps = mq_predict_memory_Bps(t, replica.flow, replica.n_flows, replica.n, times.own_s);
+	m->memory_Bps = mq_predict_memory_Bps(t, replica.all, replica.n_all, replica.n, times.own_s);
 	return MQ_OK;
 }
 
@@ -256,11 +256,13 @@ static void add_bytes(uint32_t link, double bytes, void *data)
 
 static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes, struct mq_err *err)
 {
+	struct mq_replica_flows *replicas = c->view.fold ? c->view.fold->replica_flows : NULL;
+
 	for (uint32_t i = 0; i < c->n_communications; i++) {
 		const struct mq_communication *m = &c->communication[i];
-		if (c->view.fold && calls[i]) {
+		if (replicas && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_replica_flows_all_links(c->view.fold->replica_flows, m->task, add_bytes, &to, err));
+			MQ_TRY(mq_replica_flows_all_links(replicas, m->task, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
@@ -271,6 +273,8 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 				bytes[route->link[l]] += (double)calls[i] * m->flow[f].bytes;
 		}
 	}
+	for (uint32_t l = 0; replicas && replicas->home && l < c->cluster->n_links; l++)
+		bytes[l] = bytes[replicas->home[l]];
 	return MQ_OK;
 }
 

@@ -46,6 +46,7 @@ enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *r
 	p->whole = whole;
 	p->resolve = resolve;
 	p->context = p;
+	p->site = NULL;
 	p->n_devices = n;
 	p->n_nodes = 0;
 	p->device = mq_arena_array(arena, n, struct mq_device);

@@ -484,7 +484,7 @@ static void body(void *data)
 	s->finished = true;
 }
 
-static void child(const char *path)
+static void child(const struct mq_platform_spec *spec)
 {
 	struct simulated s = { .body = compare_all };
 	struct mq_err err = MQ_ERR_INIT;
@@ -492,8 +492,8 @@ static void child(const char *path)
 	alarm(240); /* whoever waits for this process does so without a limit */
 	mq_platform_start("test");
 	s.calib = bare_calib(&s.arena);
-	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) || mq_platform_load(path, &s.arena, &s.cluster, &err) ||
-	    mq_calib_bind(s.calib, s.cluster, &err)) {
+	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) ||
+	    mq_platform_build(spec, s.calib, &s.arena, &s.cluster, &err) || mq_calib_bind(s.calib, s.cluster, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		_exit(99);
 	}
@@ -506,25 +506,20 @@ static void child(const char *path)
 /* On a generated platform: KEY=VALUE,... */
 static void run_on(const char *options, uint32_t its_seed)
 {
-	char path[] = "/tmp/mq-test-XXXXXX.xml";
-	int status = -1, fd = mkstemps(path, 4);
+	int status = -1;
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_platform_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
-	close(fd);
 	mq_platform_spec_init(&spec);
-	if (mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) ||
-	    mq_platform_generate(&spec, calib, path, &err))
+	if (mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err))
 		fail_msg("%s", err.text);
 	seed = its_seed;
 	fflush(NULL);
 	pid_t pid = fork();
 	if (!pid)
-		child(path);
+		child(&spec);
 	waitpid(pid, &status, 0);
-	unlink(path);
 	mq_arena_fini(&arena);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 }
@@ -558,7 +553,7 @@ static void narrow_trunks(void **state)
 static void shared_ports_and_narrow_trunks(void **state)
 {
 	(void)state;
-	run_on("gpu=A100-80GB,nodes=8,gpus=8,nics=4,fabric=fat-tree,leaf=2,oversub=2,pod=2,pod_oversub=2", 5);
+	run_on("gpu=A100-80GB,nodes=16,gpus=4,nics=2,fabric=fat-tree,leaf=1,oversub=2,pod=2,pod_oversub=2", 5);
 }
 
 /* GPUs on PCIe switches, one port per machine, nearer to some of them than to others: messages between

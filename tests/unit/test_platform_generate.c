@@ -349,7 +349,7 @@ static void bad_options(void **state)
 	refused("gpu=V100-16GB,gpus=4,board=6", "board=6");
 	refused("gpu=V100-16GB,gpus=4,board=4", "board=4");
 	refused("gpu=A100-SXM4-80GB,gpus=8,board=8", "board=8");
-	refused("nodes=65536,gpus=256", "more than");
+	refused("nodes=131073", "more than the 1048576");
 	refused("nodes=7,fabric=dragonfly", "multiple of 8");
 	refused("nodes=800,fabric=dragonfly,routers=2,leaf=1", "groups");
 	refused("nodes=8,fabric=torus,dims=3x3", "dims=");

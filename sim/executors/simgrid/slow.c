@@ -34,10 +34,11 @@ static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *re
 	const struct mq_cluster *cluster = x->o->f->c->cluster;
 
 	for (uint32_t k = 0; k < replica->n_flows; k++) {
-		const struct mq_route *route;
+		const struct mq_route *route = x->o->f->c->view.fold ? replica->route[k] : NULL;
 
-		MQ_TRY(mq_cluster_route(cluster, replica->rank[replica->flow[k].src],
-					replica->rank[replica->flow[k].dst], &route, err));
+		if (!route)
+			MQ_TRY(mq_cluster_route(cluster, replica->rank[replica->flow[k].src],
+						replica->rank[replica->flow[k].dst], &route, err));
 		for (uint32_t i = 0; i < route->n_links; i++) {
 			uint32_t l = route->link[i], *seen = &x->o->of_link[l];
 

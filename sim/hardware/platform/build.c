@@ -43,8 +43,7 @@ struct building {
 	uint32_t n_numbers;
 	struct number number[KNOWN]; /* written() so far */
 	struct machine machine[MQ_GEN_MAX_GROUPS];
-	uint32_t *first;                   /* [n_nodes] a machine's first link */
-	uint32_t *leaf, *pod;              /* [leaves], [pods] trunks, down; up is the next */
+	struct mq_site *site;              /* [n_nodes] */
 	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
 };
 
@@ -153,14 +152,14 @@ static void keep(struct building *b, uint32_t from, uint32_t node, struct stretc
 	to->n = b->n_steps - from;
 	to->link = mq_arena_array(b->gen.arena, to->n + 1, uint32_t);
 	for (uint32_t i = 0; i < to->n; i++)
-		to->link[i] = b->step[from + i] - b->first[node];
+		to->link[i] = b->step[from + i] - b->site[node].first_link;
 	b->n_steps = from;
 }
 
 static void add_stretch(struct building *b, uint32_t node, const struct stretch *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
-		add_step(b, b->first[node] + s->link[i]);
+		add_step(b, b->site[node].first_link + s->link[i]);
 }
 
 static struct machine *machine_of(struct building *b, uint32_t node)
@@ -192,7 +191,7 @@ static void way_out(struct building *b, const struct mq_device *x)
 	}
 	add_stretch(b, x->node, s);
 	if (m->ports != MQ_NONE)
-		add_step(b, b->first[x->node] + m->ports + 1);
+		add_step(b, b->site[x->node].first_link + m->ports + 1);
 }
 
 static void way_in(struct building *b, const struct mq_device *y)
@@ -202,7 +201,7 @@ static void way_in(struct building *b, const struct mq_device *y)
 	uint32_t from;
 
 	if (m->ports != MQ_NONE)
-		add_step(b, b->first[y->node] + m->ports);
+		add_step(b, b->site[y->node].first_link + m->ports);
 	from = b->n_steps;
 	if (!s->link) {
 		mq_gen_path_in(&b->gen, y->node, y->local);
@@ -214,16 +213,16 @@ static void way_in(struct building *b, const struct mq_device *y)
 /* Up to where two machines meet, and down. */
 static void between(struct building *b, uint32_t from, uint32_t to)
 {
-	uint32_t x = b->gen.leaf_of[from], y = b->gen.leaf_of[to], px = b->gen.pod_of[x], py = b->gen.pod_of[y];
+	const struct mq_site *x = &b->site[from], *y = &b->site[to];
 
-	if (x == y)
+	if (x->leaf == y->leaf)
 		return;
-	add_step(b, b->leaf[x] + 1);
-	if (b->pod && px != py) {
-		add_step(b, b->pod[px] + 1);
-		add_step(b, b->pod[py]);
+	add_step(b, x->leaf_link + 1);
+	if (x->pod != y->pod) {
+		add_step(b, x->pod_link + 1);
+		add_step(b, y->pod_link);
 	}
-	add_step(b, b->leaf[y]);
+	add_step(b, y->leaf_link);
 }
 
 static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
@@ -248,33 +247,40 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-/* Where routes find their links. */
-static uint32_t *trunks(struct building *b, const char *kind, uint32_t n)
+/* The trunk of a leaf or pod, down; up is the next. MQ_NONE: there is but one. */
+static uint32_t trunk(const struct building *b, const char *kind, uint32_t i, uint32_t n)
 {
-	uint32_t *id = mq_arena_array(b->gen.arena, n, uint32_t);
 	char name[32];
 
-	for (uint32_t i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "%s%utrunk_DOWN", kind, i);
-		id[i] = find_link(b->cluster, name);
-	}
-	return id;
+	snprintf(name, sizeof(name), "%s%utrunk_DOWN", kind, i);
+	return n > 1 ? find_link(b->cluster, name) : MQ_NONE;
 }
 
+/* Where routes find their links. */
 static void index_links(struct building *b)
 {
 	const struct mq_cluster *c = b->cluster;
 	struct mq_gen *gen = &b->gen;
 	char name[32];
 
-	b->first = mq_arena_array(gen->arena, gen->n_nodes, uint32_t);
+	b->site = mq_arena_array(gen->arena, gen->n_nodes, struct mq_site);
+	for (uint32_t n = 0; n < gen->n_nodes; n++) {
+		struct mq_site *p = &b->site[n];
+		bool same = n && gen->leaf_of[n] == p[-1].leaf;
+
+		p->kind = (uint32_t)(mq_gen_group_of(gen, n) - gen->group);
+		p->leaf = gen->leaf_of[n];
+		p->pod = gen->pod_of[p->leaf];
+		p->leaf_link = same ? p[-1].leaf_link : trunk(b, "leaf", p->leaf, gen->n_leaves);
+		p->pod_link = same ? p[-1].pod_link : trunk(b, "pod", p->pod, gen->n_pods);
+	}
 	for (uint32_t i = c->n_links; i-- > 0;)
-		if (c->link[i].name[0] == 'n')
-			b->first[strtoul(c->link[i].name + 1, NULL, 10)] = i;
-	if (gen->n_leaves > 1)
-		b->leaf = trunks(b, "leaf", gen->n_leaves);
-	if (gen->n_pods > 1)
-		b->pod = trunks(b, "pod", gen->n_pods);
+		if (c->link[i].name[0] == 'n') {
+			struct mq_site *p = &b->site[strtoul(c->link[i].name + 1, NULL, 10)];
+
+			p->first_link = i;
+			p->n_links++;
+		}
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		const struct mq_gen_group *g = &gen->group[i];
 		struct machine *m = &b->machine[i];
@@ -285,7 +291,7 @@ static void index_links(struct building *b)
 		m->ports = MQ_NONE;
 		snprintf(name, sizeof(name), "n%uports_DOWN", g->first_node);
 		if (!gen->flat && gen->n_nodes > 1)
-			m->ports = find_link(c, name) - b->first[g->first_node];
+			m->ports = find_link(c, name) - b->site[g->first_node].first_link;
 	}
 }
 
@@ -385,6 +391,7 @@ enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const stru
 	platform->source = (struct mq_on_demand){ platform, links_between, link_of, platform->link };
 	c->resolve = resolve;
 	c->context = platform;
+	c->site = b->site;
 	*result = c;
 	return MQ_OK;
 }

@@ -72,7 +72,7 @@ static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct m
 		*count = '\0';
 	}
 	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && port_speed(&at, &nic) && !*at;
-	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 || nodes > 65536 ||
+	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 || nodes > 1048576 ||
 	    gpus > 1024)
 		return mq_bad(err, "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item, rest);
 	MQ_TRY(mq_calib_type_ask(gen->calib, "gpu", item, err));

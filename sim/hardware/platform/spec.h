@@ -6,7 +6,7 @@
 #include "maquette/cluster.h"
 #include "hardware/platform/generate.h"
 
-enum { MQ_GEN_MAX_GROUPS = 16, MQ_GEN_MAX_DEVICES = 262144 };
+enum { MQ_GEN_MAX_GROUPS = 16, MQ_GEN_MAX_DEVICES = 1 << 20 };
 
 /* Machines of one kind. */
 struct mq_gen_group {

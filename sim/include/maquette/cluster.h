@@ -90,6 +90,15 @@ struct mq_route {
 	double bw_Bps;        /* least bandwidth on the way */
 };
 
+/* Where a machine hangs in a tree of switches. Two devices reach each other by links of their own machines and, between
+ * leaves (pods), by the trunks of both leaves (pods); machines of one kind, and their links in order, are alike. */
+struct mq_site {
+	uint32_t kind, leaf, pod;
+	uint32_t first_link, n_links; /* the machine's own */
+	uint32_t leaf_link,
+		pod_link; /* trunk of its leaf, of its pod: down, then up; MQ_NONE = there is but one leaf, pod */
+};
+
 struct mq_cluster {
 	const char *name;
 	struct mq_arena *arena; /* borrowed: everything below, and cached routes, live there */
@@ -104,6 +113,7 @@ struct mq_cluster {
 	enum mq_status (*resolve)(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
 				  struct mq_err *err);
 	void *context;
+	const struct mq_site *site;   /* [n_nodes] of a tree of switches; NULL = routes are resolve's secret */
 	struct mq_route_cache *cache; /* owned; made by mq_cluster_new */
 	/* A part of another cluster (mq_cluster_part); NULL = all of it. */
 	const struct mq_cluster *whole;
