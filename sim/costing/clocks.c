@@ -44,21 +44,13 @@ static const struct mq_draw *draw_of(struct clocks *c, uint32_t work, uint32_t d
 	return &c->of_work[work];
 }
 
-static void add(struct mq_draw *sum, const struct mq_draw *one, double times)
-{
-	sum->clocked_s += times * one->clocked_s;
-	sum->other_s += times * one->other_s;
-	sum->clocked_J += times * one->clocked_J;
-	sum->other_J += times * one->other_J;
-}
-
 static void add_template(struct clocks *c, const struct mq_template *t, double times, struct mq_draw *drawn)
 {
 	for (uint32_t i = 0; i < t->n_tasks && times > 0; i++) {
 		const struct mq_task *task = &t->task[i].task;
 
 		if (task->kind == MQ_TASK_COMPUTE)
-			add(&drawn[task->device], draw_of(c, task->work, task->device), times);
+			mq_draw_add(&drawn[task->device], draw_of(c, task->work, task->device), times);
 	}
 }
 
@@ -106,10 +98,10 @@ void mq_clocks_apply(struct mq_low *low)
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		const struct mq_device *at = &low->q.cluster->device[s->device[d]];
 		double mean_s = low->q.calib->device[at->calib].power_s;
-		double after_s = c.after[d].clocked_s + c.after[d].other_s;
+		double after_s = c.after[d].clocked_s + c.after[d].other_s + c.after[d].wait_s;
 
 		if (after_s > 0)
-			add(&c.passes[d], &c.after[d], fmin(1, mean_s / after_s));
+			mq_draw_add(&c.passes[d], &c.after[d], fmin(1, mean_s / after_s));
 		s->clock[d] = mq_clocks_of(&low->q, s->device[d], low->out->n_devices, &c.passes[d]);
 	}
 	mq_arena_rewind(&low->scratch, mark);

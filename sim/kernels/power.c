@@ -86,6 +86,16 @@ static void add_kernel(const struct mq_device_calib *d, const struct mq_kernel *
 		sum->clocked_J += fmin(share * flop_J(d, k->dtype) * flops, fmax(most, 0));
 }
 
+void mq_draw_add(struct mq_draw *sum, const struct mq_draw *one, double times)
+{
+	sum->clocked_s += times * one->clocked_s;
+	sum->other_s += times * one->other_s;
+	sum->clocked_J += times * one->clocked_J;
+	sum->other_J += times * one->other_J;
+	sum->wait_s += times * one->wait_s;
+	sum->waiting_s += times * one->waiting_s;
+}
+
 void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times, struct mq_draw *sum)
 {
 	struct mq_device_calib slow = *device;
@@ -97,17 +107,22 @@ void mq_power_add(const struct mq_device_calib *device, const struct mq_work *wo
 
 		add_kernel(device, k, mq_cost_kernel(device, k), mq_cost_kernel(&slow, k), &one);
 	}
-	one.other_s += fmax(mq_cost_work(device, work) - one.clocked_s - one.other_s, 0);
-	sum->clocked_s += times * one.clocked_s;
-	sum->other_s += times * one.other_s;
-	sum->clocked_J += times * one.clocked_J;
-	sum->other_J += times * one.other_J;
+	double idle_s = fmax(mq_cost_work(device, work) - one.clocked_s - one.other_s, 0);
+	if (work->waits) { /* the host waits in its turn */
+		one.other_s += idle_s;
+	} else if (idle_s > 0) {
+		one.wait_s = idle_s;
+		one.waiting_s = one.clocked_s;
+	}
+	mq_draw_add(sum, &one, times);
 }
 
 /* Mean draw beyond the idle device's at a share of the full clock, W. */
 static double drawn_W(const struct mq_draw *p, double clock)
 {
-	return (p->clocked_J * pow(clock, ENERGY_OF_HZ) + p->other_J) / (p->clocked_s / clock + p->other_s);
+	double wait_s = fmax(p->wait_s - p->waiting_s * (1 / clock - 1), 0);
+
+	return (p->clocked_J * pow(clock, ENERGY_OF_HZ) + p->other_J) / (p->clocked_s / clock + p->other_s + wait_s);
 }
 
 double mq_power_clock(const struct mq_device_calib *device, double limit_W, const struct mq_draw *draw)

@@ -4,6 +4,7 @@
  * 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,11 +21,11 @@ struct rows {
 	uint32_t n, room;
 };
 
-enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column, bool optional,
+enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column,
 				 struct mq_err *err)
 {
 	for (; column->name; column++)
-		if (!optional || *mq_kernel_text(row, column->name))
+		if (mq_text_has_word(row->format->needed, column->name) || *mq_kernel_text(row, column->name))
 			MQ_TRY(mq_csv_range(row->csv, row->i, column->name, NAN, 1e-6, MQ_KERNEL_MOST, column->value,
 					    err));
 	return MQ_OK;

@@ -37,13 +37,13 @@ static inline const char *mq_kernel_text(const struct mq_kernel_row *row, const 
 }
 /* Sizes and times of kernels are below this: no machine makes more, and all fit an integer. */
 #define MQ_KERNEL_MOST 1e15
-/* Positive numbers of a row, up to a column without a name. Where they are optional an empty cell, or no such column,
- * leaves the value as it is. */
+/* Positive numbers of a row, up to a column without a name. Of those that its format does not need an empty cell, or no
+ * such column, leaves the value as it is. */
 struct mq_kernel_column {
 	const char *name;
 	double *value;
 };
-enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column, bool optional,
+enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column,
 				 struct mq_err *err) MQ_MUST_CHECK;
 /* The position of a cell's word among the NULL-terminated ones; an empty cell is the first. */
 enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *const *words, int *value,

@@ -172,18 +172,16 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 	struct spread s = { .ring = 1, .ulysses = 1 };
 	double gpus = 1, us;
 	const struct mq_kernel_column columns[] = {
-		{ "batch", &c.batch }, { "heads", &c.heads },    { "kv_heads", &c.kv_heads }, { "seq_q", &c.queries },
-		{ "seq_kv", &c.keys }, { "head_dim", &c.width }, { "time_us", &us },          { NULL, NULL },
-	};
-	const struct mq_kernel_column spread[] = {
-		{ "gpus", &gpus }, { "ring", &s.ring }, { "ulysses", &s.ulysses }, { NULL, NULL }
+		{ "batch", &c.batch },     { "heads", &c.heads }, { "kv_heads", &c.kv_heads },
+		{ "seq_q", &c.queries },   { "seq_kv", &c.keys }, { "head_dim", &c.width },
+		{ "time_us", &us },        { "gpus", &gpus },     { "ring", &s.ring },
+		{ "ulysses", &s.ulysses }, { NULL, NULL },
 	};
 	const char *library = mq_kernel_text(row, "library");
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype")), cache;
 	bool known = true;
 
-	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
-	MQ_TRY(mq_kernel_numbers(row, spread, true, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, err));
 	MQ_TRY(mq_kernel_word(row, "layout", layouts, &s.layout, err));
 	MQ_TRY(mq_kernel_word(row, "cache", caches, &cache, err));
 	if (!*library)

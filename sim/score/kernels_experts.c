@@ -20,14 +20,12 @@ static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_are
 	const struct mq_kernel_column columns[] = {
 		{ "tokens", &c.tokens }, { "topk", &c.top_k }, { "copies", &c.copies }, { "experts", &c.experts },
 		{ "hidden", &c.hidden }, { "ffn", &c.width },  { "ep", &ep },           { "tp", &tp },
-		{ "time_us", &us },      { NULL, NULL },
+		{ "time_us", &us },      { "skew", &c.skew },  { NULL, NULL },
 	};
-	const struct mq_kernel_column more[] = { { "skew", &c.skew }, { NULL, NULL } };
 	const char *type = mq_kernel_text(row, "dtype");
 	int known = MQ_ENUM_FIND(mq_experts_type_name, MQ_N_EXPERTS_TYPES, type);
 
-	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
-	MQ_TRY(mq_kernel_numbers(row, more, true, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, err));
 	row->measured = us * 1e-6;
 	row->kernel = "experts";
 	row->bound = "compute";
@@ -56,14 +54,13 @@ static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_ar
 	struct mq_token_exchange x = { .combine = !strcmp(row->mode, "combine") };
 	double hidden, us;
 	const struct mq_kernel_column columns[] = {
-		{ "nodes", &x.nodes }, { "ranks", &x.ranks },     { "tokens", &x.tokens }, { "hidden", &hidden },
-		{ "topk", &x.top_k },  { "experts", &x.experts }, { "time_us", &us },      { NULL, NULL },
+		{ "nodes", &x.nodes }, { "ranks", &x.ranks },         { "tokens", &x.tokens },
+		{ "hidden", &hidden }, { "topk", &x.top_k },          { "experts", &x.experts },
+		{ "time_us", &us },    { "sms", &x.multiprocessors }, { NULL, NULL },
 	};
-	const struct mq_kernel_column more[] = { { "sms", &x.multiprocessors }, { NULL, NULL } };
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
 
-	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
-	MQ_TRY(mq_kernel_numbers(row, more, true, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, err));
 	if (dtype >= MQ_N_DTYPES || (!x.combine && strcmp(row->mode, "dispatch") != 0))
 		return mq_bad(err, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
 			      row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));

@@ -320,8 +320,8 @@ static enum mq_status predict(struct setting *s, struct mq_kernel_row *row, stru
 {
 	const struct mq_kernel_column columns[] = { { "width", &s->call.width },
 						    { "elements", &s->call.elements },
+						    { "table", &s->call.weights },
 						    { NULL, NULL } };
-	const struct mq_kernel_column more[] = { { "table", &s->call.weights }, { NULL, NULL } };
 	const char *types[MQ_N_DTYPES + 1] = { NULL };
 	int dtype;
 
@@ -333,8 +333,7 @@ static enum mq_status predict(struct setting *s, struct mq_kernel_row *row, stru
 	MQ_TRY(mq_kernel_word(row, "layer", layers, &s->layer, err));
 	MQ_TRY(mq_kernel_word(row, "gradient", gradients, &s->gradient, err));
 	MQ_TRY(mq_kernel_word(row, "loop", loops, &s->loop, err));
-	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
-	MQ_TRY(mq_kernel_numbers(row, more, true, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, err));
 	s->call.dtype = (enum mq_dtype)dtype;
 	s->size_B = mq_dtype_size(s->call.dtype);
 	row->predicted = row->memory ? memory_of(s, row->mode) : time_of(s, row->mode, &row->bound);

@@ -125,8 +125,10 @@ static void limits_are_kept(void **state)
 
 	mq_rng_seed(&rng, 7);
 	for (int i = 0; i < 2000; i++) {
-		const struct mq_draw p = { mq_rng_unit(&rng) + .01, mq_rng_unit(&rng), 2000 * mq_rng_unit(&rng),
-					   200 * mq_rng_unit(&rng) };
+		const struct mq_draw p = { .clocked_s = mq_rng_unit(&rng) + .01,
+					   .other_s = mq_rng_unit(&rng),
+					   .clocked_J = 2000 * mq_rng_unit(&rng),
+					   .other_J = 200 * mq_rng_unit(&rng) };
 		double limit = 150 + 900 * mq_rng_unit(&rng), x = mq_power_clock(&d, limit, &p);
 		double W = (p.clocked_J * pow(x, 1.2) + p.other_J) / (p.clocked_s / x + p.other_s);
 
@@ -134,6 +136,57 @@ static void limits_are_kept(void **state)
 		assert_true(W <= (limit - 100) * (1 + 1e-9) || x < .1001);
 		assert_true(x == 1 || x < .1001 || W >= (limit - 100) * (1 - 1e-9));
 		assert_true(mq_power_clock(&d, limit * 1.1, &p) >= x);
+	}
+}
+
+static double seconds_at(const struct mq_draw *p, double x)
+{
+	return p->clocked_s / x + p->other_s + fmax(p->wait_s - p->waiting_s * (1 / x - 1), 0);
+}
+
+/* A slower host leaves room for clocks, and yet never makes a step faster: kernels at a low clock take of its waits. */
+static void waits_are_no_gain(void **state)
+{
+	struct mq_device_calib d = board();
+	struct mq_kernel k = { .kind = MQ_KERNEL_GEMM,
+			       .dtype = MQ_BF16,
+			       .m = 512,
+			       .n = 512,
+			       .k = 512,
+			       .count = 1,
+			       .launches = 1,
+			       .flop = 2. * 512 * 512 * 512 };
+	struct mq_work work = { .n_kernels = 1, .kernel = &k, .host = 1 };
+	struct mq_draw draw = { 0 };
+	struct mq_rng rng;
+
+	d.host_launch_s = 3 * mq_cost_kernel(&d, &k);
+	mq_power_add(&d, &work, 2, &draw);
+	near(draw.wait_s, 2 * (d.host_launch_s - mq_cost_kernel(&d, &k)));
+	near(draw.waiting_s, draw.clocked_s);
+	work.waits = true; /* in turn with its kernels: no clock takes of that */
+	draw = (struct mq_draw){ 0 };
+	mq_power_add(&d, &work, 1, &draw);
+	assert_true(draw.wait_s == 0);
+	near(draw.clocked_s + draw.other_s, d.host_launch_s + mq_cost_kernel(&d, &k));
+
+	mq_rng_seed(&rng, 8);
+	for (int i = 0; i < 1000; i++) {
+		struct mq_draw p = { .clocked_s = mq_rng_unit(&rng) + .01,
+				     .other_s = mq_rng_unit(&rng),
+				     .clocked_J = 2000 * mq_rng_unit(&rng),
+				     .other_J = 200 * mq_rng_unit(&rng) };
+		double last_s = 0, last = 0;
+
+		p.waiting_s = p.clocked_s * mq_rng_unit(&rng);
+		for (; p.wait_s < 1; p.wait_s += .125) {
+			double x = mq_power_clock(&d, 600, &p), s = seconds_at(&p, x);
+
+			assert_true(x >= last && s >= last_s * (1 - 1e-9));
+			assert_true(p.clocked_J * pow(x, 1.2) + p.other_J <= 500 * s * (1 + 1e-9) || x < .1001);
+			last = x;
+			last_s = s;
+		}
 	}
 }
 
@@ -195,9 +248,13 @@ static void updates_leave_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_of_gemms), cmocka_unit_test(memory_keeps_its_clock),
-		cmocka_unit_test(loops),           cmocka_unit_test(limits_are_kept),
-		cmocka_unit_test(slowest_of_many), cmocka_unit_test(updates_leave_room),
+		cmocka_unit_test(clocks_of_gemms),
+		cmocka_unit_test(memory_keeps_its_clock),
+		cmocka_unit_test(loops),
+		cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(slowest_of_many),
+		cmocka_unit_test(updates_leave_room),
+		cmocka_unit_test(waits_are_no_gain),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -63,13 +63,17 @@ static inline double mq_cost_clock(const struct mq_device_calib *device)
 }
 
 /* What some work takes of a device at full clock, seconds and joules beyond the idle device's: `clocked` goes with the
- * clock, `other` does not (memory keeps its own; so does time in which the device waits). */
+ * clock, `other` does not (memory keeps its own). For wait_s it waits for a host that is too slow: kernels at a lower
+ * clock take of that, those of works that wait so, waiting_s of clocked_s. */
 struct mq_draw {
 	double clocked_s, other_s;
 	double clocked_J, other_J;
+	double wait_s, waiting_s;
 };
 
-/* Adds `times` repetitions of a work's kernels, host that is too slow for them included. `device` is at full clock. */
+MQ_API void mq_draw_add(struct mq_draw *sum, const struct mq_draw *one, double times);
+
+/* Adds `times` repetitions of a work's kernels. `device` is at full clock. */
 MQ_API void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times,
 			 struct mq_draw *sum);
 
