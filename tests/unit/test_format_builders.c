@@ -514,7 +514,7 @@ static void test_bad_specifications(void **state)
 	refuse("gpt:size=9b", "no size '9b'; it has: 1.3b");
 	refuse("gpt:experts=4", "use the model 'moe'");
 	refuse("moe:experts=2,top_k=3", "top_k=3 is out of range");
-	refuse("vgg19:image=1", "the image is too small");
+	refuse("vgg19:image=1", "there is no graph for image=1");
 	refuse("t5:hidden=100,heads=8", "not a multiple of heads=8");
 	refuse("gpt:task=span", "use the model 'bert'");
 	refuse("/dev/null", "not a regular file");

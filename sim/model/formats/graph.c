@@ -120,7 +120,7 @@ static const char *unasked(const json_t *head, const json_t *main, const char *o
 
 	json_object_foreach((json_t *)(uintptr_t)own, key, value)
 		if (!json_equal(value, json_object_get(usual, key)) && !strstr(all, ",size=") &&
-		    !strstr(all, mq_arena_printf(arena, ",%s=", key)))
+		    !strstr(all, mq_arena_printf(arena, ",%s", key)))
 			return mq_arena_printf(arena, "%s without %s", options, key);
 	return NULL;
 }
