@@ -1,21 +1,21 @@
 /* fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
  *
- * The first position of a block stands for all positions of it. That is exact if
- *   1. all devices of a block are of one type and do the same work (equal shares, one device list per
- *      stage, stages of equal size that exchange tensors position by position);
- *   2. the communications of the representatives have replicas under translation of all members inside their
- *      blocks that cover these blocks, and all replicas take the same time.
+ * Positions of a stage are classes, and the first of a class stands for all of it. That is exact if
+ *   1. all devices of a class are of one type and do the same work (as many samples, one device list per stage, stages
+ *      of equal size that exchange tensors position by position);
+ *   2. the communications of the representatives have replicas under translation of all members inside their classes
+ *      that cover these classes, and all replicas take the same time.
  * Then by induction every position sees what its representative sees, as long as replicas that meet others on their
  * links go on ending together. That is the executor's business (it knows who meets): where they do not, it reports that
  * the folded time may differ. Anything else is refused.
  *
- * Such a run tells which positions differed (mq_folding_apart), and so does a proof that fails. The views that follow
- * keep these apart: where every second machine of a sharding group is unlike the first, or the port lies nearer to one
- * half of a machine, two blocks stand for those of all groups and machines.
+ * A proof that fails, or such a run, tells which positions differed (mq_folding_apart), and the next view's classes are
+ * those of the last one without that: where the port lies nearer to one half of a machine, or the first and the last
+ * machine of a group have less to send, a few positions still stand for those of all machines.
  *
- * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions differ (half
- * of it in one NVLink domain), or where replicas have shares or devices of their own, smaller blocks still are alike:
- * those of tensor parallelism, which lies innermost. SPDX-License-Identifier: Apache-2.0 */
+ * All positions of equal work are one class at first. Where groups are no translations of each other in them (a stage
+ * that lies over NVLink domains in many ways), they are divided in blocks of neighbours, of two, three, ... of a stage:
+ * those of tensor parallelism, which lies innermost, still are alike. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/fold.h"
 
 #include <math.h>
@@ -26,15 +26,20 @@
 #include "folding/fuse.h"
 #include "folding/equivalence_classes.h"
 
-enum { MOST_TOLD = 8 }; /* communications that one view tells to be unlike in different places */
+enum {
+	MOST_TOLD = 8,  /* communications that one view tells to be unlike in different places */
+	MOST_FINER = 8, /* views that are like the one before without what it told */
+};
 
 struct mq_folding {
 	struct mq_low *low; /* NULL: there is no other view */
 	bool fold, keep_tasks;
-	uint32_t n_kept, size,
-		period; /* the last view's: representatives of a stage, and see mq_fold; n_kept 0: none */
-	uint32_t n_runs, runs_room;
-	const double **apart_s; /* [n_runs] see mq_folding_apart */
+	/* Of the last view: who stands for each position of a stage; in how many blocks those that are alike were looked
+	 * for, which made so many classes, and how many views of these there were; how much of what was told it heard. */
+	uint32_t *like, n_classes, n_blocks, most_classes, n_finer, n_heard;
+	bool finer; /* the next view's classes are, already */
+	uint32_t n_told, told_room;
+	const double **told_s; /* [n_told][positions] see mq_folding_apart */
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
 	char why[128]; /* the largest blocks that the next view might have had were refused */
@@ -49,70 +54,124 @@ static bool refuse(struct mq_folding *f, const char *why)
 
 /* ---- before the templates: who is simulated ---------------------------------------------------------- */
 
-/* The position that stands for another. */
-static uint32_t representative(const struct mq_folding *f, uint32_t p)
+static uint32_t n_positions(const struct mq_folding *f)
 {
-	return p % f->period - p % f->period % f->size;
+	return mq_low_config(f->low, 0)->n_devices;
 }
 
-static bool even_configs(struct mq_folding *f)
+static bool one_device_list(struct mq_folding *f)
 {
 	const struct mq_low *low = f->low;
-	double samples = low->train->batch / low->plan->micro_batches;
-	uint32_t n = mq_low_config(low, 0)->n_devices, newest = MQ_NONE;
 
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
-		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t first = low->num.stage_op[low->num.stage_first[low->num.stage_of[op]]];
-		uint32_t devset = low->num.devset_of[low->plan->config_of[op]];
 
-		if (c->n_devices != n || devset != low->num.devset_of[low->plan->config_of[first]])
+		if (mq_low_config(low, op)->n_devices != n_positions(f) ||
+		    low->num.devset_of[low->plan->config_of[op]] != low->num.devset_of[low->plan->config_of[first]])
 			return refuse(f, "ops of a stage, or stages, differ in their devices");
-		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
-		if (uneven && (f->period < n || n / c->split[MQ_DIM_BATCH] % f->size)) /* outermost of the mesh */
-			return refuse(f, "batch shares are uneven");
-		for (uint32_t d = 1; d < n && devset != newest; d++)
-			if (low->q.cluster->device[c->device[d]].calib !=
-			    low->q.cluster->device[c->device[representative(f, d)]].calib)
-				return refuse(f, "a stage has devices of different speed");
-		newest = devset;
 	}
 	return true;
 }
 
-/* Did runs, or the proof of a view, say that some position is not like its representative? */
-static bool is_known_apart(const struct mq_folding *f)
+/* Keeps apart what differs in a key: each goes to the first of those it was with that has the same, or to itself. */
+static bool split(struct mq_folding *f, const double *key)
 {
-	uint32_t n = mq_low_config(f->low, 0)->n_devices;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t n = n_positions(f), *next = mq_arena_none(&scratch, n);
+	bool any = false;
 
-	for (uint32_t i = 0; i < f->n_runs; i++)
-		for (uint32_t p = 0; p < n; p++) {
-			double a = f->apart_s[i][p], b = f->apart_s[i][representative(f, p)];
+	for (uint32_t p = 0; p < n; p++) {
+		uint32_t q = f->like[p];
 
-			if (mq_equivalence_differ(fmin(a, b), fmax(a, b)))
-				return true;
+		while (mq_equivalence_differ(fmin(key[q], key[p]), fmax(key[q], key[p])) && next[q] != MQ_NONE)
+			q = next[q];
+		if (mq_equivalence_differ(fmin(key[q], key[p]), fmax(key[q], key[p]))) {
+			q = next[q] = p;
+			any = true;
 		}
-	return false;
+		f->like[p] = q;
+	}
+	return any;
 }
 
-/* The next sizes of blocks and periods that nothing speaks against yet; false: there are none. Blocks stand for others
- * only where runs told who is alike. */
-static bool next_blocks(struct mq_folding *f)
+/* Positions are alike that have devices of one type, and as many samples, in all stages. */
+static void split_by_work(struct mq_folding *f)
 {
-	uint32_t n = mq_low_config(f->low, 0)->n_devices;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_low *low = f->low;
+	double *calib = mq_arena_array(&scratch, n_positions(f), double);
+	double *samples = mq_arena_array(&scratch, n_positions(f), double);
 
-	do {
-		if (f->n_kept && f->n_runs && f->size > 1) {
-			f->size--;
-		} else {
-			f->n_kept++;
-			f->size = n / f->n_kept;
+	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
+		const struct mq_config *c = &low->plan->config[i];
+
+		for (uint32_t p = 0; p < n_positions(f); p++) {
+			calib[p] = low->q.cluster->device[c->device[p]].calib;
+			samples[p] = mq_low_samples(low, c, p);
 		}
-		f->period = f->size * f->n_kept;
-		if (f->n_kept >= n)
-			return false;
-	} while (n % f->period || is_known_apart(f) || !even_configs(f));
-	return true;
+		split(f, calib);
+		split(f, samples);
+	}
+}
+
+static uint32_t count_classes(const struct mq_folding *f)
+{
+	uint32_t count = 0;
+
+	for (uint32_t p = 0; p < n_positions(f); p++)
+		count += f->like[p] == p;
+	return count;
+}
+
+/* Those that are alike in the last view without what it told, or, where that is nothing, or every position, those of
+ * smaller blocks. False: no position stands for another. */
+static bool next_classes(struct mq_folding *f)
+{
+	uint32_t n = n_positions(f);
+
+	for (; f->n_heard < f->n_told; f->n_heard++)
+		f->finer |= split(f, f->told_s[f->n_heard]);
+	if (f->finer)
+		f->n_classes = count_classes(f);
+	while ((!f->finer || f->n_classes >= n || f->n_finer > MOST_FINER) && f->n_blocks < n) {
+		do
+			f->n_blocks++;
+		while (n % f->n_blocks);
+		for (uint32_t p = 0; p < n; p++)
+			f->like[p] = p - p % (n / f->n_blocks);
+		split_by_work(f);
+		for (uint32_t i = 0; i < f->n_told; i++)
+			split(f, f->told_s[i]);
+		f->n_classes = count_classes(f);
+		f->finer = f->n_classes > f->most_classes;
+		f->most_classes = f->n_classes;
+		f->n_finer = 0;
+	}
+	f->n_finer++;
+	f->finer = false;
+	return f->n_classes < n;
+}
+
+/* Positions by who stands for them. */
+static void list_alike(const struct mq_folding *f, struct mq_fold *fold)
+{
+	uint32_t n = n_positions(f), *pool = mq_arena_array(f->arena, n, uint32_t);
+	struct mq_alike *alike = mq_arena_array(f->arena, n, struct mq_alike);
+
+	fold->alike = mq_arena_array(f->arena, n, const struct mq_alike *);
+	for (uint32_t p = 0; p < n; p++)
+		alike[f->like[p]].n++;
+	for (uint32_t p = 0; p < n; p++) {
+		alike[p].position = pool;
+		pool += alike[p].n;
+		alike[p].n = 0;
+	}
+	for (uint32_t p = 0; p < n; p++) {
+		struct mq_alike *a = &alike[f->like[p]];
+
+		a->position[a->n++] = p;
+		fold->alike[p] = a;
+	}
 }
 
 /* Picks the devices that are simulated, each for as many as can be; NULL: folding is not asked for or plainly not
@@ -121,22 +180,23 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 {
 	struct mq_low *low = f->low;
 	const struct mq_cluster *cluster = low->q.cluster;
-	uint32_t n = mq_low_config(low, 0)->n_devices, n_active = 0;
+	uint32_t n = n_positions(f), n_active = 0;
 
-	if (!f->fold || f->n_kept >= n)
+	if (!f->fold || f->n_classes >= n)
 		return NULL;
 	for (uint32_t t = 0; t < low->moves.n; t++)
 		if (low->moves.transfer[t].way == MQ_WAY_BOXES) {
 			refuse(f, "tensors change their layout between devices");
 			return NULL;
 		}
-	if (!next_blocks(f))
+	if (!f->like)
+		f->like = mq_arena_array(f->arena, n, uint32_t);
+	if (!one_device_list(f) || !next_classes(f))
 		return NULL;
 	bool *picked = mq_arena_array(f->arena, cluster->n_devices, bool);
 	struct mq_fold *fold = mq_arena_alloc(f->arena, sizeof(*fold));
 	fold->n_positions = n;
-	fold->size = f->size;
-	fold->period = f->period;
+	list_alike(f, fold);
 	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
 	fold->device = mq_arena_array(f->arena, low->num.n_ranks, const uint32_t *);
 	fold->rank_of = low->num.rank_of_device;
@@ -144,16 +204,15 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 		const struct mq_config *c = mq_low_config(low, low->num.stage_op[low->num.stage_first[stage]]);
 
 		fold->device[mq_low_rank(low, stage)] = c->device;
-		for (uint32_t p = 0; p < n; p++)
+		for (uint32_t p = 0; p < n; p++) {
 			fold->position[c->device[p]] = p;
-		for (uint32_t p = 0; p < f->period; p += f->size)
-			picked[c->device[p]] = true;
+			picked[c->device[p]] = f->like[p] == p;
+		}
 	}
+	fold->weight = mq_arena_array(f->arena, (size_t)low->num.n_ranks * f->n_classes, double);
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		n_active += picked[d];
-	fold->weight = mq_arena_array(f->arena, n_active, double);
-	for (uint32_t i = 0; i < n_active; i++)
-		fold->weight[i] = n / f->n_kept;
+		if (picked[d])
+			fold->weight[n_active++] = fold->alike[fold->position[d]]->n;
 	*active = picked;
 	return fold;
 }
@@ -190,27 +249,39 @@ static void list_requests(struct verify *v)
 		}
 }
 
+/* A group of some that are unlike others is unlike theirs. */
+static void tell_shape(struct verify *v, const struct mq_task *t)
+{
+	double *shape = mq_arena_array(v->arena, n_positions(v->f), double);
+
+	mq_replica_flows_shapes(v->replica_flows, t, shape);
+	v->f->finer |= split(v->f, shape);
+}
+
 /* Where replicas differ, views that follow are told which. */
 static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err *err)
 {
 	struct mq_folding *f = v->f;
-	uint32_t n_runs = f->n_runs;
+	uint32_t n_told = f->n_told;
 
-	for (uint32_t i = 0; i < v->n_requests && *same; i++)
-		if (!mq_replica_flows_count(v->replica_flows, v->request[i]))
+	for (uint32_t i = 0; i < v->n_requests; i++)
+		if (!mq_replica_flows_count(v->replica_flows, v->request[i])) {
 			*same = refuse(f, "groups are not translations of each other");
+			if (f->n_told)
+				tell_shape(v, v->request[i]);
+		}
 	if (*same)
 		MQ_TRY(mq_replica_flows_zones(v->replica_flows, v->request, v->n_requests, err));
 	if (*same)
 		MQ_TRY(mq_replica_flows_uncontended(v->replica_flows, v->request, v->n_requests, err));
-	for (uint32_t i = 0; i < v->n_requests && f->n_runs - n_runs < MOST_TOLD && (*same || f->n_runs > n_runs);
+	for (uint32_t i = 0; i < v->n_requests && f->n_told - n_told < MOST_TOLD && (*same || f->n_told > n_told);
 	     i++) {
 		struct mq_replica_flow_times times;
 
 		MQ_TRY(mq_replica_flows_times(v->replica_flows, v->request[i], &times, err));
 		if (times.same)
 			continue;
-		double *apart_s = mq_arena_array(f->arena, mq_low_config(f->low, 0)->n_devices, double);
+		double *apart_s = mq_arena_array(f->arena, n_positions(f), double);
 
 		MQ_TRY(mq_replica_flows_positions(v->replica_flows, v->request[i], apart_s, err));
 		mq_folding_apart(f, apart_s);
@@ -256,7 +327,7 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 
 void mq_folding_apart(struct mq_folding *f, const double *apart_s)
 {
-	MQ_PUSH(f->arena, f->apart_s, f->n_runs, f->runs_room, apart_s);
+	MQ_PUSH(f->arena, f->told_s, f->n_told, f->told_room, apart_s);
 }
 
 void mq_folding_end(struct mq_folding *f)

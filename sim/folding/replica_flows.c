@@ -29,32 +29,30 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 
 /* ---- replicas ------------------------------------------------------------------------------------- */
 
-const uint32_t *mq_replica_flows_ends(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2])
+void mq_replica_flows_ends(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2])
 {
 	bool send = t->kind == MQ_TASK_SEND;
 
 	pair[0] = im->schedule->device[send ? t->device : t->peer];
 	pair[1] = im->schedule->device[send ? t->peer : t->device];
-	return pair;
 }
 
-static uint32_t stands_for(const struct mq_fold *fold)
+static const struct mq_alike *alike(const struct mq_fold *fold, uint32_t rank)
 {
-	return fold->n_positions / fold->period * fold->size;
+	return fold->alike[fold->position[rank]];
 }
 
-/* Puts the group, moved by `base`, on its places on the first member's stage. False: it leaves a block or the last
- * period, or a place is taken. */
+/* Puts the group, moved by `base`, on its places on the first member's stage. False: a member comes to a position that
+ * is not like its own, or a place is taken. */
 static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t p = fold->position[rank[i]];
+		uint32_t to = fold->position[rank[i]] + base;
 		bool here = fold->rank_of[rank[i]] == fold->rank_of[rank[0]];
 
-		if (p % fold->size + base % fold->period >= fold->size || p + base >= fold->n_positions ||
-		    (here && covered[p + base]))
+		if (to >= fold->n_positions || fold->alike[to] != alike(fold, rank[i]) || (here && covered[to]))
 			return false;
-		covered[p + base] |= here;
+		covered[to] |= here;
 	}
 	return true;
 }
@@ -66,35 +64,68 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 	const struct mq_fold *fold = im->fold;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
-	uint32_t first = fold->position[rank[0]], room = 0;
-	bool good = true;
+	bool *full = mq_arena_array(&scratch, fold->n_positions, bool);
+	const struct mq_alike *first = alike(fold, rank[0]);
+	uint32_t own = fold->position[rank[0]], room = 0;
+	bool good = own == first->position[0];
 
 	bases->known = true;
-	for (uint32_t i = 0; i < stands_for(fold) && good; i++) {
-		uint32_t base = mq_fold_base(fold, i);
+	for (uint32_t i = 0; i < first->n && good; i++) {
+		uint32_t base = first->position[i] - own;
 
-		if (first + base < fold->n_positions && covered[first + base])
+		if (covered[first->position[i]])
 			continue;
 		good = cover(fold, rank, n, base, covered);
 		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
 	}
-	for (uint32_t i = 0, last = MQ_NONE; i < n; i++) { /* each member's block is full there, in every period */
-		uint32_t block = fold->position[rank[i]] % fold->period / fold->size * fold->size;
+	for (uint32_t i = 0; i < n; i++) { /* those like each member are all covered */
+		const struct mq_alike *a = alike(fold, rank[i]);
 
-		if (block == last || fold->rank_of[rank[i]] != fold->rank_of[rank[0]])
+		if (full[a->position[0]] || fold->rank_of[rank[i]] != fold->rank_of[rank[0]])
 			continue;
-		for (uint32_t k = 0; k < stands_for(fold); k++)
-			good = good && covered[block + mq_fold_base(fold, k)];
-		last = block;
+		full[a->position[0]] = true;
+		for (uint32_t k = 0; k < a->n; k++)
+			good = good && covered[a->position[k]];
 	}
 	if (!good)
 		bases->n = 0;
 }
 
+void mq_replica_flows_shapes(const struct mq_replica_flows *im, const struct mq_task *t, double *shape)
+{
+	const struct mq_fold *fold = im->fold;
+	const struct mq_members *group = &fold->comm[t->comm];
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
+	const struct mq_alike *first = alike(fold, group->rank[0]);
+	struct mq_map seen;
+
+	mq_map_init(&seen, &scratch, 64);
+	memset(shape, 0, fold->n_positions * sizeof(*shape));
+	for (uint32_t i = 0; i < first->n; i++) {
+		uint32_t base = first->position[i] - fold->position[group->rank[0]];
+		uint64_t h = MQ_HASH_INIT;
+
+		if (covered[first->position[i]])
+			continue;
+		for (uint32_t k = 0; k < group->n; k++) {
+			uint32_t to = fold->position[group->rank[k]] + base;
+			h = mq_map_mix(h, to < fold->n_positions ? fold->alike[to]->position[0] : MQ_NONE);
+		}
+		for (uint32_t k = 0; k < group->n; k++) {
+			uint32_t to = fold->position[group->rank[k]] + base;
+			if (to < fold->n_positions) {
+				covered[to] = true;
+				shape[to] = 1 + mq_map_add(&seen, h);
+			}
+		}
+	}
+}
+
 uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
-		return stands_for(im->fold) / im->n_zones;
+		return alike(im->fold, im->schedule->device[t->device])->n / im->n_zones;
 	struct mq_bases *b = &im->bases[t->comm];
 	if (!b->known)
 		find_bases(im, im->fold->comm[t->comm].rank, im->fold->comm[t->comm].n, b);
@@ -236,7 +267,8 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 			open_ring(im, t, replica);
 		return MQ_OK;
 	}
-	move(im, mq_replica_flows_ends(im, t, pair), 2, mq_fold_base(im->fold, i));
+	mq_replica_flows_ends(im, t, pair);
+	move(im, pair, 2, alike(im->fold, pair[0])->position[i] - im->fold->position[pair[0]]);
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
 	replica->all = replica->flow = &im->one;
 	replica->n_all = replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];

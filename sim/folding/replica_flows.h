@@ -1,7 +1,7 @@
 /* replica_flows.h - the communications of ranks that a folded schedule leaves out.
  *
  * A representative's communication (a collective, or a send and its recv) has replicas: the same call among other
- * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What they ask of
+ * positions like its members', by translation of the device lists. All replicas happen at the same time. What they ask of
  * the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
  * Links that cannot fill up, whatever happens, are left out. Where the cluster and the plan look the same from each of
@@ -76,15 +76,18 @@ enum mq_status mq_replica_flows_zones(struct mq_replica_flows *replicas, const s
 				      struct mq_err *err) MQ_MUST_CHECK;
 
 /* For the files of folding alone: the devices of a send, or recv, into `pair`, the sender's first. */
-const uint32_t *mq_replica_flows_ends(const struct mq_replica_flows *replicas, const struct mq_task *task,
-				      uint32_t pair[2]);
+void mq_replica_flows_ends(const struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t pair[2]);
 /* The same: the members of replica i of a collective, into rank[], and its flows[]. */
 enum mq_status mq_replica_flows_expand(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
 				       uint32_t *at, struct mq_err *err) MQ_MUST_CHECK;
 
 /* How many replicas a communication has (a send, recv or collective) that are not in later zones; 0: the group's
- * translations do not cover the blocks that it has members in. */
+ * translations do not cover all that are like its members. */
 uint32_t mq_replica_flows_count(struct mq_replica_flows *replicas, const struct mq_task *task);
+
+/* Where a collective has no replicas: numbers for the places of its group moved to all that are like its first member,
+ * the same where all members come to the same kinds of positions; 0: none comes there. shape: [positions] */
+void mq_replica_flows_shapes(const struct mq_replica_flows *replicas, const struct mq_task *task, double *shape);
 
 struct mq_replica_flow {
 	uint32_t n;

@@ -32,13 +32,15 @@ struct mq_fused {
 	struct mq_fused_call *call;
 };
 
-/* The positions of every stage are cut in blocks of equal size. The first position of a block stands for all of it, and
- * for the blocks at the same place in later periods. */
+/* Positions that are alike in every stage, ascending; the first stands for all of them. */
+struct mq_alike {
+	uint32_t n, *position;
+};
+
 struct mq_fold {
 	double *weight;                         /* [n_devices] ranks that the schedule's device stands for */
 	uint32_t n_positions;                   /* devices of each stage */
-	uint32_t size;                          /* positions of a block */
-	uint32_t period;                        /* positions, some blocks; n_positions: no block stands for another */
+	const struct mq_alike **alike;          /* [n_positions] those like it, itself among them */
 	const uint32_t **device;                /* [pipeline ranks][n_positions] cluster ranks */
 	uint32_t *position;                     /* [cluster devices] of the plan: place in its stage's device list */
 	const uint32_t *rank_of;                /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
@@ -46,12 +48,6 @@ struct mq_fold {
 	struct mq_fused *fused;                 /* [n_works], or NULL: none is */
 	struct mq_replica_flows *replica_flows; /* what the ranks left out do to the links (replica_flows.h) */
 };
-
-/* How far the i-th position of those that one stands for lies behind it; there are n_positions / period * size. */
-static inline uint32_t mq_fold_base(const struct mq_fold *fold, uint32_t i)
-{
-	return i / fold->size * fold->period + i % fold->size;
-}
 
 struct mq_view {
 	const struct mq_schedule *schedule;

@@ -204,8 +204,10 @@ enum mq_status mq_replica_flows_zones(struct mq_replica_flows *im, const struct 
 	for (uint32_t size = c->site ? least_zone(im) : all; size < all && im->n_zones == 1; size *= 2) {
 		MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 		struct zoning z = { .im = im, .size = size, .n = all / size };
-		bool same = all % size == 0 && (im->fold->size == all || size % im->fold->period == 0);
+		bool same = all % size == 0;
 
+		for (uint32_t p = size; p < all && same; p++)
+			same = im->fold->alike[p] == im->fold->alike[p - size];
 		if (!same)
 			continue;
 		z.node = no_twins(&scratch, c->n_nodes);

@@ -146,7 +146,7 @@ static void folding_stays_exact(void **state)
 	assert_int_equal(mq_folding_next(folding, &view, &w.err), MQ_OK);
 	mq_folding_end(folding);
 	assert_non_null(view.schedule);
-	assert_int_equal(view.fold->size, 16);
+	assert_int_equal(view.fold->alike[0]->n, 16);
 	assert_near(lowered_count(view.schedule, MQ_TASK_COLLECTIVE, -1, -1).bytes * 16, whole);
 	lowered_close(&w);
 }

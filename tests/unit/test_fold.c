@@ -72,7 +72,7 @@ static void views_grow(void **state)
 	for (uint32_t size = 8; size > 1; size /= 2) {
 		struct mq_view v = next(&w, folding);
 
-		assert_int_equal(v.fold->size, size);
+		assert_int_equal(v.fold->alike[0]->n, size);
 		assert_int_equal(v.schedule->n_devices, 8 / size);
 		assert_true(v.schedule->partial && !v.rounds);
 		for (uint32_t i = 0; i < 8 / size; i++) {
@@ -95,7 +95,7 @@ static void views_grow(void **state)
 	lowered_close(&w);
 }
 
-/* Eight equal replicas of which a run said that they alternate: two stand for four each, and the step is that of all. */
+/* Eight equal replicas of which a run said that they alternate: two stand for four each, then three for two, four and two, and the step is that of all. */
 static void views_keep_apart(void **state)
 {
 	static const double apart_s[] = { 1, 2, 1, 2, 1, 2, 1, 2 }, others_s[] = { 1, NAN, 1, NAN, 3, NAN, 3, NAN };
@@ -110,20 +110,47 @@ static void views_keep_apart(void **state)
 
 	mq_folding_apart(folding, apart_s);
 	v = next(&w, folding);
-	assert_true(v.fold->size == 1 && v.fold->period == 2 && v.schedule->n_devices == 2);
+	assert_int_equal(v.schedule->n_devices, 2);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_true(v.schedule->device[i] == i && v.fold->weight[i] == 4);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(v.fold->alike[i]->position[0], i % 2);
 	assert_within(analytic_s(&w, &v, &timeline), step_s, 1e-12 * step_s);
 	mq_folding_apart(folding, others_s); /* those of the first half from those of the second, too */
 	v = next(&w, folding);
-	assert_true(!v.fold && v.schedule->n_devices == 8);
+	assert_int_equal(v.schedule->n_devices, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(v.schedule->device[i] == i * i && v.fold->weight[i] == 2 + 2 * (i == 1));
+	assert_within(analytic_s(&w, &v, &timeline), step_s, 1e-12 * step_s);
+	mq_folding_end(folding);
+	lowered_close(&w);
+}
+
+/* Four replicas of two ranks. One rank that is unlike the others makes its neighbour one of a kind too. */
+static void neighbours_of_unlike(void **state)
+{
+	static const double apart_s[] = { 1, 2, 1, 1, 1, 1, 1, 1 };
+	struct mq_timeline timeline;
+	struct lowered w;
+
+	lowered_open(&w, SMALL, 8, 8);
+	const struct mq_question q = lowered_question(&w);
+	struct mq_folding *folding = fold(&w, &(struct mq_shape){ .dp = 4, .tp = 2, .micro_batches = 1 }, &q, true);
+	struct mq_view v = next(&w, folding);
+	double step_s = analytic_s(&w, &v, &timeline);
+
+	mq_folding_apart(folding, apart_s);
+	v = next(&w, folding);
+	assert_int_equal(v.schedule->n_devices, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(v.schedule->device[i] == i && v.fold->weight[i] == (i < 2 ? 1 : 3));
 	assert_within(analytic_s(&w, &v, &timeline), step_s, 1e-12 * step_s);
 	mq_folding_end(folding);
 	lowered_close(&w);
 }
 
 /* Replicas with one and three quarters of the samples differ; the two ranks of each, which split its products, do
- * not. Where no rank shares a replica, nobody stands for anybody. */
+ * not, nor do replicas with as many. */
 static void uneven_replicas(void **state)
 {
 	static const double share[] = { 1, 3, 1, 3 };
@@ -134,15 +161,16 @@ static void uneven_replicas(void **state)
 	struct mq_shape shape = { .dp = 4, .tp = 2, .micro_batches = 1, .share = share };
 	struct mq_folding *folding = fold(&w, &shape, &q, false);
 	struct mq_view v = next(&w, folding);
-	assert_int_equal(v.fold->size, 2);
-	assert_int_equal(v.schedule->n_devices, 4);
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(v.schedule->device[i], 2 * i);
+	assert_int_equal(v.schedule->n_devices, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(v.schedule->device[i] == 2 * i && v.fold->weight[i] == 4);
 	mq_folding_end(folding);
 	shape.tp = 1;
 	folding = fold(&w, &shape, &q, false);
 	v = next(&w, folding);
-	assert_true(!v.fold && v.schedule->n_devices == 4);
+	assert_int_equal(v.schedule->n_devices, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(v.schedule->device[i] == i && v.fold->weight[i] == 2);
 	mq_folding_end(folding);
 	lowered_close(&w);
 }
@@ -196,7 +224,7 @@ static void not_asked_for(void **state)
 		assert_int_equal(mq_folding_begin(&rq, &w.arena, &w.low, &folding, &w.err), MQ_OK);
 		struct mq_view v = next(&w, folding);
 		assert_int_equal(w.low.verdict, asked ? MQ_VERDICT_OK : MQ_VERDICT_REFUSED);
-		assert_true(asked ? v.fold->size == 8 : !v.schedule);
+		assert_true(asked ? v.fold->alike[0]->n == 8 : !v.schedule);
 		if (!asked)
 			assert_non_null(strstr(w.low.message, "let identical ranks be folded"));
 		mq_folding_end(folding);
@@ -421,7 +449,12 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 			tally->exact++;
 			tally->bare += shape.stage_layers != NULL;
 			tally->uneven += shape.share != NULL;
-			repeated += a.view.fold->period < a.view.fold->n_positions;
+			for (uint32_t p = 1; p < a.view.fold->n_positions; p++)
+				if (a.view.fold->alike[p] == a.view.fold->alike[0] &&
+				    a.view.fold->alike[p - 1] != a.view.fold->alike[0]) {
+					repeated++;
+					break;
+				}
 			EXPECT(s, a.view.schedule->n_tasks < b.view.schedule->n_tasks);
 			EXPECT_NEAR(s, a.timeline.step_time_s, b.timeline.step_time_s, SAME);
 			for (uint32_t l = 0; l < s->cluster->n_links; l++)
@@ -601,13 +634,21 @@ static void slowed_on_rails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(views_grow),      cmocka_unit_test(views_keep_apart),
-		cmocka_unit_test(uneven_replicas), cmocka_unit_test(fused_passes),
-		cmocka_unit_test(not_asked_for),   cmocka_unit_test(rails),
-		cmocka_unit_test(one_switch),      cmocka_unit_test(shared_ports),
-		cmocka_unit_test(narrow_trunks),   cmocka_unit_test(shared_ports_and_narrow_trunks),
-		cmocka_unit_test(shared_lanes),    cmocka_unit_test(straddled_domains),
-		cmocka_unit_test(mixed_types),     cmocka_unit_test(slowed_on_shared_ports),
+		cmocka_unit_test(views_grow),
+		cmocka_unit_test(views_keep_apart),
+		cmocka_unit_test(neighbours_of_unlike),
+		cmocka_unit_test(uneven_replicas),
+		cmocka_unit_test(fused_passes),
+		cmocka_unit_test(not_asked_for),
+		cmocka_unit_test(rails),
+		cmocka_unit_test(one_switch),
+		cmocka_unit_test(shared_ports),
+		cmocka_unit_test(narrow_trunks),
+		cmocka_unit_test(shared_ports_and_narrow_trunks),
+		cmocka_unit_test(shared_lanes),
+		cmocka_unit_test(straddled_domains),
+		cmocka_unit_test(mixed_types),
+		cmocka_unit_test(slowed_on_shared_ports),
 		cmocka_unit_test(slowed_on_rails),
 	};
 
