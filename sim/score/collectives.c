@@ -286,20 +286,19 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 }
 
 /* Each reason once per table, with how many rows it covers. */
-static void print_refusals(const struct coll_rows *rows)
+static void print_refusals(const struct coll_rows *rows, struct mq_arena *arena)
 {
+	const char **why = mq_arena_array(arena, rows->n, const char *);
+
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (rows->row[i].refusal)
+			why[i] = mq_arena_printf(arena, "%s: %s", rows->row[i].table, rows->row[i].refusal);
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
-		uint32_t count = 0, first = MQ_NONE;
+		uint32_t n = mq_score_same(why, rows->n, i);
 
-		for (uint32_t k = 0; r->refusal && k < rows->n; k++)
-			if (rows->row[k].refusal && !strcmp(rows->row[k].table, r->table) &&
-			    !strcmp(rows->row[k].refusal, r->refusal)) {
-				first = first == MQ_NONE ? k : first;
-				count++;
-			}
-		if (first == i)
-			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count, r->line, r->refusal);
+		if (n)
+			printf("%s: %u rows refused, first in line %u: %s\n", r->table, n, r->line, r->refusal);
 	}
 }
 
@@ -336,7 +335,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	}
 	if (o->left_out)
 		put_systems(o, rows, &w);
-	print_refusals(rows);
+	print_refusals(rows, o->arena);
 	return mq_csv_close(&w, err);
 }
 

@@ -19,8 +19,6 @@
 #define LEAST_TIME_S 20e-6
 enum { FOLDS = 3, CASTS = 3 /* kernels of a cast: scales, values, the order that the GEMM wants */ };
 
-enum refusal { SCORED, UNKNOWN_TYPE, NOT_ON_GPU, N_REFUSALS };
-
 struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
@@ -33,7 +31,9 @@ struct gemm_row {
 
 struct gemm_rows {
 	struct gemm_row *row;
-	uint32_t n, room, skipped, refused[N_REFUSALS];
+	uint32_t n, room, skipped;
+	const char **refused; /* why */
+	uint32_t n_refused, refused_room;
 };
 
 /* Casts from bf16 read and write each element once; a scale for each row or tensor has to be found before. */
@@ -83,14 +83,14 @@ static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gem
 }
 
 static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, uint32_t i,
-			       struct gemm_row *row, enum refusal *refusal, struct mq_err *err)
+			       struct gemm_row *row, const char **refused, struct mq_err *err)
 {
 	static const char *const columns[] = { "m", "n", "k", "time_us" };
 	double number[4], cast_us;
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_word(csv, i, "dtype"));
 
-	*refusal = dtype >= MQ_N_DTYPES ? UNKNOWN_TYPE : SCORED;
-	if (*refusal)
+	*refused = dtype < MQ_N_DTYPES ? NULL : "their dtype is not modelled (fp32 tf32 fp16 bf16 fp8 fp4 fp64 are)";
+	if (*refused)
 		return MQ_OK;
 	MQ_TRY(mq_csv_range(csv, i, "cast_us", 0, 0, MQ_KERNEL_MOST, &cast_us, err));
 	for (int c = 0; c < 4; c++)
@@ -115,7 +115,7 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
 	const struct mq_device_calib *d = mq_calib_device(o->calib, row->type);
 	if (!(d->peak_flops[dtype] > 0))
-		*refusal = NOT_ON_GPU;
+		*refused = "their GPU has no peak for their dtype (platforms/calib)";
 	row->with_cast = row->cast_B > 0 && !*mq_csv_word(csv, i, "cast_us");
 	row->s.cast_s = row->with_cast ?
 				number[0] * number[2] * row->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share) +
@@ -138,11 +138,11 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	mq_score_unused(&csv, needed, "scaling cast_us loop calls");
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
-		enum refusal refusal;
+		const char *refused;
 
-		MQ_TRY(read_row(o, &csv, i, &row, &refusal, err));
-		if (refusal)
-			rows->refused[refusal]++;
+		MQ_TRY(read_row(o, &csv, i, &row, &refused, err));
+		if (refused)
+			MQ_PUSH(o->arena, rows->refused, rows->n_refused, rows->refused_room, refused);
 		else if (row.s.time_s < LEAST_TIME_S)
 			rows->skipped++;
 		else
@@ -223,25 +223,16 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 static enum mq_status write_summary(const struct mq_score_options *o, const struct gemm_rows *rows, const char **types,
 				    uint32_t n_types, struct mq_err *err)
 {
-	static const char *const why[N_REFUSALS] = {
-		[UNKNOWN_TYPE] = "their dtype is not modelled (fp32 tf32 fp16 bf16 fp8 fp4 fp64 are)",
-		[NOT_ON_GPU] = "their GPU has no peak for their dtype (platforms/calib)",
-	};
-	uint32_t refused = 0;
 	struct mq_csv_writer w;
 
-	for (int k = 1; k < N_REFUSALS; k++)
-		refused += rows->refused[k];
 	MQ_TRY(mq_score_open_summary(o, &w, err));
 	for (uint32_t t = 0; t <= n_types; t++) {
 		struct mq_errors e = stats_of(o, rows, t < n_types ? types[t] : NULL);
 
 		mq_score_put_errors(&w, "gemm", t < n_types ? types[t] : "all",
-				    t < n_types ? 0 : rows->skipped + refused, &e);
+				    t < n_types ? 0 : rows->skipped + rows->n_refused, &e);
 	}
-	for (int k = 1; k < N_REFUSALS; k++)
-		if (rows->refused[k])
-			printf("%u rows refused: %s\n", rows->refused[k], why[k]);
+	mq_score_print_refused(rows->refused, rows->n_refused);
 	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped, LEAST_TIME_S * 1e6);
 	return mq_csv_close(&w, err);
 }

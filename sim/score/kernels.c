@@ -148,6 +148,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 				    struct mq_err *err)
 {
 	static const char *const kinds[2] = { "kernels", "kernel-memory" };
+	const char **why = mq_arena_array(o->arena, rows->n, const char *);
 	struct mq_errors stats;
 	struct mq_csv_writer w;
 	uint32_t left_out;
@@ -157,6 +158,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		const struct mq_kernel_row *r = &rows->row[i];
 		bool first = true;
 
+		why[i] = r->refused;
 		for (uint32_t j = 0; j < i && first; j++)
 			first = !same_group(r, &rows->row[j]);
 		if (!first)
@@ -172,6 +174,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		if (!memory || isnan(*mean))
 			*mean = stats.mean;
 	}
+	mq_score_print_refused(why, rows->n);
 	return mq_csv_close(&w, err);
 }
 
@@ -194,19 +197,6 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 				       "under 50 us: not scored");
 	}
 	return mq_csv_close(&w, err);
-}
-
-/* Reasons with the number of rows that they leave out. */
-static void print_refused(const struct rows *rows, struct mq_arena *arena)
-{
-	const char **why = mq_arena_array(arena, rows->n, const char *);
-	uint32_t n;
-
-	for (uint32_t i = 0; i < rows->n; i++)
-		why[i] = rows->row[i].refused;
-	for (uint32_t i = 0; i < rows->n; i++)
-		if ((n = mq_score_same(why, rows->n, i)))
-			printf("%u rows refused: %s\n", n, why[i]);
 }
 
 /* ---- the fit ----------------------------------------------------------------------------------------- */
@@ -287,6 +277,5 @@ enum mq_status mq_score_kernels(const struct mq_score_options *o, double *mean, 
 	*mean = NAN;
 	MQ_TRY(write_rows(o, &rows, err));
 	MQ_TRY(write_summary(o, &rows, mean, err));
-	print_refused(&rows, o->arena);
 	return MQ_OK;
 }

@@ -136,6 +136,16 @@ uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i)
 	return same;
 }
 
+void mq_score_print_refused(const char *const *why, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t rows = mq_score_same(why, n, i);
+
+		if (rows)
+			printf("%u rows refused: %s\n", rows, why[i]);
+	}
+}
+
 void mq_score_unused(const struct mq_csv *csv, const char *needed, const char *known)
 {
 	const char *before = "columns not used:";

@@ -81,6 +81,8 @@ enum mq_status mq_score_open_summary(const struct mq_score_options *options, str
 				     struct mq_err *err) MQ_MUST_CHECK;
 /* How many of text[n] are the same as text[i]; 0 where that is NULL or an earlier one is the same. */
 uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i);
+/* Reasons, each once with the number of rows that it leaves out. */
+void mq_score_print_refused(const char *const *why, uint32_t n);
 
 /* Each scores `input`, writes files to `out` and prints a summary. *mean gets the error that the
  * threshold is held against. */
