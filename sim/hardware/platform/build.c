@@ -247,15 +247,6 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-/* The trunk of a leaf or pod, down; up is the next. MQ_NONE: there is but one. */
-static uint32_t trunk(const struct building *b, const char *kind, uint32_t i, uint32_t n)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "%s%utrunk_DOWN", kind, i);
-	return n > 1 ? find_link(b->cluster, name) : MQ_NONE;
-}
-
 /* Where routes find their links. */
 static void index_links(struct building *b)
 {
@@ -263,24 +254,6 @@ static void index_links(struct building *b)
 	struct mq_gen *gen = &b->gen;
 	char name[32];
 
-	b->site = mq_arena_array(gen->arena, gen->n_nodes, struct mq_site);
-	for (uint32_t n = 0; n < gen->n_nodes; n++) {
-		struct mq_site *p = &b->site[n];
-		bool same = n && gen->leaf_of[n] == p[-1].leaf;
-
-		p->kind = (uint32_t)(mq_gen_group_of(gen, n) - gen->group);
-		p->leaf = gen->leaf_of[n];
-		p->pod = gen->pod_of[p->leaf];
-		p->leaf_link = same ? p[-1].leaf_link : trunk(b, "leaf", p->leaf, gen->n_leaves);
-		p->pod_link = same ? p[-1].pod_link : trunk(b, "pod", p->pod, gen->n_pods);
-	}
-	for (uint32_t i = c->n_links; i-- > 0;)
-		if (c->link[i].name[0] == 'n') {
-			struct mq_site *p = &b->site[strtoul(c->link[i].name + 1, NULL, 10)];
-
-			p->first_link = i;
-			p->n_links++;
-		}
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		const struct mq_gen_group *g = &gen->group[i];
 		struct machine *m = &b->machine[i];
@@ -295,31 +268,57 @@ static void index_links(struct building *b)
 	}
 }
 
-static void sort_links(struct mq_cluster *c, uint32_t first)
+/* A machine's links: those of the first of its kind, under its name. */
+static void add_machine(struct building *b, uint32_t node)
 {
-	if (c->n_links > first)
-		qsort(c->link + first, c->n_links - first, sizeof(*c->link), by_name);
+	struct mq_cluster *c = b->cluster;
+	const struct mq_gen_group *g = mq_gen_group_of(&b->gen, node);
+	struct mq_site *like = &b->site[g->first_node], *site = &b->site[node];
+	uint32_t leaf = b->gen.leaf_of[node], first = c->n_links;
+	char name[16];
+
+	*site = (struct mq_site){ .kind = (uint32_t)(g - b->gen.group),
+				  .leaf = leaf,
+				  .pod = b->gen.pod_of[leaf],
+				  .first_link = first,
+				  .n_links = like->n_links,
+				  .leaf_link = b->gen.n_leaves > 1 ? 2 * leaf : MQ_NONE,
+				  .pod_link = MQ_NONE };
+	if (site == like) {
+		mq_gen_node_links(&b->gen, node);
+		site->n_links = c->n_links - first;
+		if (site->n_links)
+			qsort(c->link + first, site->n_links, sizeof(*c->link), by_name);
+		return;
+	}
+	snprintf(name, sizeof(name), "n%u", node);
+	for (uint32_t i = 0; i < like->n_links; i++) {
+		struct mq_link link = c->link[like->first_link + i];
+
+		link.name = end_with(c->arena, name, link.name + 1 + strspn(link.name + 1, "0123456789"));
+		MQ_PUSH(c->arena, c->link, c->n_links, b->link_room, link);
+	}
 }
 
-/* In the order of names, which is that of mq_platform_load: machine by machine, what joins them before or after. */
+/* In the order of names, which is that of mq_platform_load: leaves, machine by machine, pods; down before up. */
 static void add_all_links(struct building *b)
 {
 	struct mq_cluster *c = b->cluster;
-	bool sorted = true;
+	struct mq_link *pod = NULL;
+	uint32_t n = 0, room = 0;
 
 	if (b->gen.n_leaves > 1)
 		mq_gen_star_links(&b->gen);
-	sort_links(c, 0);
-	for (uint32_t n = 0; n < b->gen.n_nodes; n++) {
-		uint32_t first = c->n_links;
-
-		mq_gen_node_links(&b->gen, n);
-		sort_links(c, first);
-	}
-	for (uint32_t i = 1; i < c->n_links && sorted; i++)
-		sorted = by_name(&c->link[i - 1], &c->link[i]) < 0;
-	if (!sorted)
-		qsort(c->link, c->n_links, sizeof(*c->link), by_name);
+	for (uint32_t i = 2 * b->gen.n_leaves; i < c->n_links; i++)
+		MQ_PUSH(c->arena, pod, n, room, c->link[i]);
+	c->n_links -= n;
+	b->site = mq_arena_array(b->gen.arena, b->gen.n_nodes, struct mq_site);
+	for (uint32_t node = 0; node < b->gen.n_nodes; node++)
+		add_machine(b, node);
+	for (uint32_t node = 0; n && node < b->gen.n_nodes; node++)
+		b->site[node].pod_link = c->n_links + 2 * b->site[node].pod;
+	for (uint32_t i = 0; i < n; i++)
+		MQ_PUSH(c->arena, c->link, c->n_links, b->link_room, pod[i]);
 }
 
 static uint32_t links_between(void *context, uint32_t src, uint32_t dst, const uint32_t **link)
