@@ -231,7 +231,7 @@ static void build_vit(struct mq_net *net, const struct options *o, bool infer)
 	/* parameters: positions, and the token of the class */
 	uint32_t x = mq_net_patches(net, "image", pixels, t->hidden, (net->rows + 1) * t->hidden);
 
-	x = mq_transformer_blocks(net, t, "", 0, x);
+	x = mq_transformer_blocks(net, t, 0, x);
 	x = mq_net_norm(net, "final.norm", x, t->hidden);
 	net->rows = 1;
 	x = mq_net_gemm(net, "head", x, t->hidden, t->vocab);

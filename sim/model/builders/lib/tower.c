@@ -40,7 +40,7 @@ static uint32_t enter(struct mq_net *net, const struct mq_tower *w, struct mq_ne
 	uint32_t x = mq_net_patches(net, "input", w->stem, w->t.hidden, (double)w->t.positions * w->t.hidden);
 	if (w->stem_param > 0)
 		mq_net_at(net, x - 1)->param = w->stem_param;
-	x = mq_transformer_blocks(net, &w->t, net->prefix, MQ_NONE, x);
+	x = mq_transformer_blocks(net, &w->t, MQ_NONE, x);
 	return mq_net_norm(net, "norm", x, w->t.hidden);
 }
 

@@ -406,41 +406,26 @@ uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t,
 	return id;
 }
 
-uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
-				uint32_t stream, uint32_t embedding)
-{
-	const char *prefix = net->prefix;
-
-	net->prefix = mq_arena_printf(net->arena, "%s%s.", prefix, name);
-	uint32_t x = mq_net_gemm(net, "transform", stream, width, t->hidden);
-	x = mq_net_activation(net, "activation", x, t->hidden, MQ_ACT_GELU);
-	x = mq_net_norm(net, "norm", x, t->hidden);
-	net->prefix = prefix;
-	uint32_t logits = mq_transformer_head(net, t, x, embedding);
-	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
-	uint32_t bias = mq_net_step(net, mq_arena_printf(net->arena, "%s.bias", name), logits, t->vocab,
-				    &(struct mq_step){ .flop = 1, .flop_bwd = 1 });
-	struct mq_op *op = mq_net_at(net, bias);
-	op->param = t->vocab;
-	op->kernels = 0; /* added by the GEMM itself: nothing moves */
-	op->splits |= 1u << MQ_DIM_OUT;
-	op->extent[MQ_DIM_OUT] = t->vocab;
-	return bias;
-}
-
+/* BERT's: the pooler and the next-sentence classifier look at the first token alone; masked tokens are predicted behind a
+ * dense layer and a norm. */
 static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding)
 {
-	/* the pooler and the next-sentence classifier look at the first token alone */
 	uint32_t pooler = mq_net_gemm_once(net, "pooler", stream, t->hidden, t->hidden);
 
 	mq_net_gemm_once(net, "next_sentence", pooler, t->hidden, 2);
 	net->rows = t->predictions ? t->predictions : fmax(round(.15 * net->rows), 1);
-	return mq_transformer_predict(net, t, "mlm", t->hidden, stream, embedding);
-}
-
-uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
-{
-	return mq_net_gemm(net, "span", stream, t->hidden, 2);
+	uint32_t x = mq_net_gemm(net, "mlm.transform", stream, t->hidden, t->hidden);
+	x = mq_net_activation(net, "mlm.activation", x, t->hidden, MQ_ACT_GELU);
+	x = mq_net_norm(net, "mlm.norm", x, t->hidden);
+	x = mq_transformer_head(net, t, x, embedding);
+	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
+	x = mq_net_step(net, "mlm.bias", x, t->vocab, &(struct mq_step){ .flop = 1, .flop_bwd = 1 });
+	struct mq_op *op = mq_net_at(net, x);
+	op->param = t->vocab;
+	op->kernels = 0; /* added by the GEMM itself: nothing moves */
+	op->splits |= 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_OUT] = t->vocab;
+	return x;
 }
 
 /* Ops from `first` on use the weights of the ops as many ids before them. */
@@ -537,19 +522,9 @@ void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t,
 	m->parts = parts_of(t);
 }
 
-uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding)
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, uint32_t first, uint32_t stream)
 {
-	uint32_t x = *embedding = mq_net_embedding(net, tokens, t->vocab, t->hidden);
-
-	if (t->positions || t->token_types)
-		x = add_positions(net, t, x);
-	return t->post_norm || t->embedding_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
-}
-
-uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
-			       uint32_t stream)
-{
-	const char *outside = net->prefix;
+	const char *prefix = net->prefix;
 
 	for (uint32_t i = 0; i < t->layers; i++) {
 		net->layer = first == MQ_NONE ? MQ_NONE : first + i;
@@ -557,7 +532,7 @@ uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *
 		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) : block(net, t, stream);
 	}
 	net->layer = MQ_NONE;
-	net->prefix = outside;
+	net->prefix = prefix;
 	return stream;
 }
 
@@ -598,18 +573,21 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 	net.dropout = t->dropout && !infer;
 	net.biases = t->biases;
 	net.rms = t->rms;
-	uint32_t embedding;
-	uint32_t x = mq_transformer_embed(&net, t, mq_net_tokens(&net, "tokens"), &embedding);
+	uint32_t embedding = mq_net_embedding(&net, mq_net_tokens(&net, "tokens"), t->vocab, t->hidden), x = embedding;
+	if (t->positions || t->token_types)
+		x = add_positions(&net, t, x);
+	if (t->post_norm || t->embedding_norm)
+		x = mq_net_norm(&net, "embedding.norm", x, t->hidden);
 	for (const struct mq_tower *const *tower = t->towers; tower && *tower && !t->contrast; tower++)
 		x = mq_net_tower(&net, *tower, x, t->hidden);
-	uint32_t stream = mq_transformer_blocks(&net, t, "", 0, x);
+	uint32_t stream = mq_transformer_blocks(&net, t, 0, x);
 	x = stream;
 	if (!t->post_norm)
 		x = mq_net_norm(&net, "final.norm", x, t->hidden);
 	if (t->contrast)
 		pair(&net, t, x, infer);
 	else if (t->span_head)
-		x = mq_transformer_span(&net, t, x);
+		x = mq_net_gemm(&net, "span", x, t->hidden, 2); /* does an answer start, does it end here? */
 	else if (t->pretrain_heads)
 		x = pretrain_heads(&net, t, x, embedding);
 	else if (!t->headless)

@@ -129,24 +129,14 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 
 /* Pieces, for models that join several stacks; `t` has passed the check. Each returns its last op. */
 
-/* The embedding of tokens, learned positions and segments, and their norm where norms stand behind;
- * `*embedding` gets the op that owns the vocabulary. */
-uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding);
-/* t->layers blocks, numbered from `first` on (MQ_NONE: of no layer); names begin with `prefix` and the block's own number. */
-uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
-			       uint32_t stream);
+/* t->layers blocks, numbered from `first` on (MQ_NONE: of no layer). */
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, uint32_t first, uint32_t stream);
 /* Half a block: what mixes tokens, or (`feeds`) what follows it, between its norms, and the residual; the names of both
  * end with `index`. */
 uint32_t mq_transformer_part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds,
 			     const char *index);
 /* A GEMM with the vocabulary, tied to `embedding` where t says so. */
 uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding);
-/* BERT's prediction of tokens from net->rows of the stream: a dense layer from `width` to t->hidden,
- * GELU, norm, vocabulary and its bias; the names of its ops begin with `name`. */
-uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
-				uint32_t stream, uint32_t embedding);
-/* Two numbers per token: does an answer start, does it end here? */
-uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream);
 /* What reports and shape rules want to know, of a model with `layers` blocks in all. */
 void mq_transformer_describe(struct mq_model *model, const struct mq_transformer *t, uint32_t layers);
 
