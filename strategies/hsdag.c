@@ -66,8 +66,7 @@ struct hsdag {
 	bool *cluster_possible; /* [n_clusters * devices] */
 	double *log_p;          /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
-	uint32_t tried, n_single;                /* the next of mq_coarse_baseline; single devices not yet observed */
-	bool even_asked;                         /* the even placement is not yet observed */
+	uint32_t tried, n_baselines;             /* the next of mq_coarse_baseline; those not yet observed */
 	uint32_t *choice;                        /* [(episode + BATCH) * n_nodes] devices by cluster */
 	double *time_s, *excess;                 /* [episode + BATCH] step time; see mq_fit_excess */
 	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
@@ -441,11 +440,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct hsdag *s = state;
 	uint32_t *device = mq_arena_array(arena, s->coarse.n, uint32_t), d_n = s->coarse.n_devices;
 
-	bool single;
-
-	if (mq_coarse_baseline(&s->coarse, &s->tried, device, &single)) {
-		s->n_single += single;
-		s->even_asked = !single;
+	if (mq_coarse_baseline(&s->coarse, &s->tried, device)) {
+		s->n_baselines++;
 		mq_coarse_plan(&s->coarse, device, problem, arena, plan);
 		return MQ_OK;
 	}
@@ -483,16 +479,12 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 			s->n_rewards = 0;
 		s->worst_s = fmax(s->worst_s, result->step_time_s);
 	}
-	if (s->n_single) { /* they were proposed first */
-		s->n_single--;
-		if (!(excess > 0) && result->step_time_s < s->best_single_s) {
+	if (s->n_baselines) { /* they were proposed first */
+		s->n_baselines--;
+		if (!(excess > 0) && plan->n_configs == 1 && result->step_time_s < s->best_single_s) {
 			s->best_single_s = result->step_time_s;
 			s->best_single = plan->config[0].device[0];
 		}
-		return;
-	}
-	if (s->even_asked) {
-		s->even_asked = false;
 		return;
 	}
 	s->excess[s->n_seen] = excess;

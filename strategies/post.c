@@ -1,17 +1,9 @@
 /* post.c - placement by cross-entropy steps with proximal policy optimisation between them (Gao, Chen, Li, "Post:
- * Device Placement with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018). Method, objective
- * and differences from the paper: lib/post.h. One evaluation costs O(groups x devices) besides the simulation. It
- * cannot split tensors or cut pipelines, learns nothing that carries over to another graph, and promises no optimum.
+ * Device Placement with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018): lib/post.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/post.h"
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_post *post = state;
-
-	post->cross_entropy = post->proximal = true;
-	return mq_post_start(post, "post", problem, err);
-}
+MQ_POST_START("post", .cross_entropy = true, .proximal = true)
 
 MQ_ENGINE(post) = {
 	MQ_ENGINE_HEAD("post"),

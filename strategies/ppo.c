@@ -1,17 +1,9 @@
-/* ppo.c - placement by proximal policy optimisation alone, the second half of Post (Gao, Chen, Li, "Post: Device
- * Placement with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018). Method, objective and
- * differences from the paper: lib/post.h. One evaluation costs O(groups x devices) besides the simulation. It cannot
- * split tensors or cut pipelines, learns nothing that carries over to another graph, and promises no optimum.
+/* ppo.c - placement by proximal policy optimisation alone, the second half of Post (Gao, Chen, Li, NeurIPS 2018):
+ * lib/post.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/post.h"
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_post *post = state;
-
-	post->proximal = true;
-	return mq_post_start(post, "ppo", problem, err);
-}
+MQ_POST_START("ppo", .proximal = true)
 
 MQ_ENGINE(ppo) = {
 	MQ_ENGINE_HEAD("ppo"),

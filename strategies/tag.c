@@ -59,7 +59,7 @@ struct tag {
 	/* options */
 	uint32_t groups, width, learn, epochs;
 	double rate;
-	bool gnn, sfb, heterog, metis;
+	bool gnn, sfb, heterog;
 	const char *weights, *save, *records;
 	/* the question */
 	struct mq_tag_space space;
@@ -80,7 +80,6 @@ extern const struct mq_engine mq_engine_tag;
 
 static const struct mq_opt opts[] = {
 	MQ_U32(struct tag, groups, 40, 1, 1000, "op groups"),
-	MQ_BOOL(struct tag, metis, 1, "groups by graph partitioning; false = runs of the graph"),
 	MQ_U32(struct tag, width, 32, 8, 512, "width of the network (the paper: 256)"),
 	MQ_U32(struct tag, learn, 64, 0, 1000000, "playouts between learning steps, 0 = none"),
 	MQ_F64(struct tag, rate, 1e-3, 1e-6, 1, "step size of Adam"),
@@ -327,7 +326,7 @@ static enum mq_status may_write(const char *path, struct mq_err *err)
 static enum mq_status start(void *state, const struct mq_problem *p, struct mq_err *err)
 {
 	struct tag *s = state;
-	struct mq_tag_options options = { .groups = s->groups, .heterog = s->heterog, .metis = s->metis };
+	struct mq_tag_options options = { .groups = s->groups, .heterog = s->heterog };
 	struct node root = { 0 };
 
 	MQ_TRY(may_write(s->save, err));

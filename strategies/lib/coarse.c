@@ -33,21 +33,41 @@ static void spread(const struct mq_problem *problem, struct mq_coarse *c)
 	}
 }
 
-/* Runs of the graph of equal time; the middle of the task decides. */
-static void cut_runs(const struct mq_tasks *t, uint32_t limit, uint32_t *group_of)
+/* While more than `limit` are left, the lightest group joins the neighbour that it exchanges most with: branches that
+ * could run side by side stay apart as long as anything else can be joined. */
+static void join_lightest(const struct mq_tasks *t, uint32_t limit, struct mq_arena *arena, uint32_t *group_of)
 {
-	double total = 0, sum = 0;
+	double *time = mq_arena_array(arena, t->n, double), *bytes = mq_arena_array(arena, t->n, double);
+	uint32_t n = t->n;
 
-	for (uint32_t v = 0; v < t->n; v++)
-		total += fmin(mq_tasks_mean_time(t, v), 1e30);
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t v = t->order[i];
+	for (uint32_t v = 0; v < t->n; v++) {
+		group_of[v] = v;
+		time[v] = mq_tasks_mean_time(t, v);
+	}
+	for (; limit && n > limit; n--) {
+		uint32_t light = MQ_NONE, into = MQ_NONE;
 
-		group_of[v] = i;
-		if (limit && limit < t->n)
-			group_of[v] = (uint32_t)fmin(
-				floor((sum + 0.5 * mq_tasks_mean_time(t, v)) / fmax(total, 1e-300) * limit), limit - 1);
-		sum += fmin(mq_tasks_mean_time(t, v), 1e30);
+		for (uint32_t v = 0; v < t->n; v++)
+			if (group_of[v] == v && (light == MQ_NONE || time[v] < time[light]))
+				light = v;
+		memset(bytes, 0, t->n * sizeof(*bytes));
+		for (uint32_t e = 0; e < t->n_edges; e++) {
+			uint32_t a = group_of[t->edge[e].src], b = group_of[t->edge[e].dst];
+
+			if ((a == light) == (b == light))
+				continue;
+			uint32_t other = a == light ? b : a;
+
+			bytes[other] += t->edge[e].bytes;
+			if (into == MQ_NONE || bytes[other] > bytes[into])
+				into = other;
+		}
+		if (into == MQ_NONE)
+			for (into = light == 0; group_of[into] != into || into == light; into++)
+				continue;
+		for (uint32_t v = 0; v < t->n; v++)
+			group_of[v] = group_of[v] == light ? into : group_of[v];
+		time[into] += time[light];
 	}
 }
 
@@ -110,7 +130,7 @@ enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engi
 {
 	MQ_TRY(mq_tasks_make(problem, engine, &c->tasks, err));
 	c->group_of = mq_arena_array(problem->arena, c->tasks.n, uint32_t);
-	cut_runs(&c->tasks, limit, c->group_of);
+	join_lightest(&c->tasks, limit, problem->arena, c->group_of);
 	return mq_coarse_finish(problem, engine, c, err);
 }
 
@@ -126,20 +146,19 @@ void mq_coarse_plan(const struct mq_coarse *c, const uint32_t *choice, const str
 		mq_fit_apply(&c->fit, plan);
 }
 
-bool mq_coarse_baseline(const struct mq_coarse *c, uint32_t *next, uint32_t *choice, bool *single)
+bool mq_coarse_baseline(const struct mq_coarse *c, uint32_t *next, uint32_t *choice)
 {
 	while (*next < c->n_devices) {
 		uint32_t d = (*next)++;
+		bool possible = true;
 
-		*single = true;
 		for (uint32_t g = 0; g < c->n; g++) {
-			*single = *single && c->possible[(size_t)g * c->n_devices + d];
+			possible = possible && c->possible[(size_t)g * c->n_devices + d];
 			choice[g] = d;
 		}
-		if (*single)
+		if (possible)
 			return true;
 	}
-	*single = false;
 	memcpy(choice, c->even, c->n * sizeof(*choice));
 	return (*next)++ == c->n_devices;
 }

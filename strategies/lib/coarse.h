@@ -1,7 +1,8 @@
 /* coarse.h - few groups out of many: placement tasks merged until at most `limit` are left.
  *
- * Tasks are taken in topological order and cut where their compute time reaches an equal share, so a group is a run of
- * the graph. With limit 0, or at least as many as there are tasks, each task is a group.
+ * The lightest group joins the neighbour that it exchanges most with, until `limit` are left: what is chained shares a
+ * device, and branches that could run side by side stay apart. With limit 0, or at least as many as there are tasks, each
+ * task is a group.
  *
  * Where the groups, spread over the devices in proportion to their memory, do not fit with the micro-batches of the
  * tasks, all plans get the accumulation and recomputation of lib/fit.h. SPDX-License-Identifier: Apache-2.0 */
@@ -21,8 +22,8 @@ struct mq_coarse {
 };
 
 /* What every learnt placement is held against: all groups on one device, for each that can, then the even spread.
- * Fills choice[n]; false after the last. `next` begins at 0; `single`: it was one device. */
-bool mq_coarse_baseline(const struct mq_coarse *coarse, uint32_t *next, uint32_t *choice, bool *single);
+ * Fills choice[n]; false after the last. `next` begins at 0. */
+bool mq_coarse_baseline(const struct mq_coarse *coarse, uint32_t *next, uint32_t *choice);
 
 #define MQ_COARSE_EVEN "a placement with memory shared evenly" /* for mq_fit_say */
 

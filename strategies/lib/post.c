@@ -7,12 +7,12 @@
 #include "lib/plans.h"
 
 const struct mq_opt mq_post_opts[] = {
-	MQ_U32(struct mq_post, groups, 0, 0, 100000, "groups of ops (0: every op or colour by itself)"),
+	MQ_U32(struct mq_post, groups, 40, 0, 100000, "groups of ops, as TAG has (0: every op or colour by itself)"),
 	MQ_U32(struct mq_post, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),
 	MQ_U32(struct mq_post, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),
 	MQ_U32(struct mq_post, steps, 10, 1, 1000, "gradient steps each time"),
 	MQ_F64(struct mq_post, rho, 0.1, 0.001, 1, "share of the samples that count as elite"),
-	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 1 / groups"),
+	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 2 / groups"),
 	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
 	MQ_F64(struct mq_post, rate, 0.5, 1e-6, 1e6, "step size of the gradient ascent"),
 	MQ_F64(struct mq_post, kl, 0.3, 1e-6, 1e6, "most that the placements' distribution moves at a time, nats"),
@@ -80,9 +80,10 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 {
 	struct mq_post *p = state;
 	uint32_t n = p->coarse.n, *choice = p->drawn + p->next++ % MQ_POST_BATCH * n;
-	bool single;
 
-	if (!mq_coarse_baseline(&p->coarse, &p->baseline, choice, &single))
+	if (mq_coarse_baseline(&p->coarse, &p->baseline, choice))
+		p->n_baselines++;
+	else
 		for (uint32_t g = 0; g < n; g++)
 			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices, problem->rng);
 	mq_coarse_plan(&p->coarse, choice, problem, arena, plan);
@@ -126,7 +127,7 @@ static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 
 	for (uint32_t k = from; k < to; k++) {
 		/* The advantage of a sample: how much faster than the mean, relative to it. */
-		double w = (mean_s - cost_s(p, k)) / mean_s * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
+		double w = (mean_s - cost_s(p, k)) / mean_s * (p->has.reinforce ? 1 : ratio(p, k)) / (to - from);
 
 		for (uint32_t g = 0; g < p->coarse.n; g++)
 			for (uint32_t d = 0; d < d_n; d++) {
@@ -136,7 +137,7 @@ static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 				p->u[at] += p->rate * w * (chosen - p->f[at]);
 			}
 	}
-	for (size_t at = 0; !p->reinforce && at < (size_t)p->coarse.n * d_n; at++)
+	for (size_t at = 0; !p->has.reinforce && at < (size_t)p->coarse.n * d_n; at++)
 		p->u[at] -= p->rate * p->beta * (p->f[at] - p->f_old[at]);
 }
 
@@ -148,11 +149,11 @@ static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
 	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
 	bool inside = true;
 
-	for (uint32_t step = 0; step < (p->reinforce ? 1 : p->steps) && inside; step++) {
+	for (uint32_t step = 0; step < (p->has.reinforce ? 1 : p->steps) && inside; step++) {
 		memcpy(p->u_old, p->u, size * sizeof(double));
 		add_gradient(p, from, to);
 		softmax(p);
-		for (int half = 0; half < 20 && !p->reinforce && divergence(p) > p->kl; half++) {
+		for (int half = 0; half < 20 && !p->has.reinforce && divergence(p) > p->kl; half++) {
 			for (size_t at = 0; at < size; at++)
 				p->u[at] = (p->u[at] + p->u_old[at]) / 2;
 			softmax(p);
@@ -167,7 +168,7 @@ MQ_COMPARE(by_value, double, MQ_ORDER(*a, *b))
 static void fit_elite(struct mq_post *p)
 {
 	uint32_t d_n = p->coarse.n_devices, elite = 0;
-	double *sorted = p->sorted, eps = fmin(p->eps, 1.0 / p->coarse.n);
+	double *sorted = p->sorted, eps = fmin(p->eps, 2.0 / p->coarse.n);
 
 	for (uint32_t k = 0; k < p->n; k++)
 		sorted[k] = cost_s(p, k);
@@ -229,17 +230,22 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 	uint32_t n = p->coarse.n;
 	size_t size = (size_t)n * p->coarse.n_devices * sizeof(double);
 
+	if (p->n_baselines) { /* no draws of f: f is not learnt from them */
+		p->n_baselines--;
+		p->first++;
+		return;
+	}
 	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n, n * sizeof(uint32_t));
 	note(p, r);
 	bool full = p->n == p->samples;
 
 	if (full)
 		note_round(p, problem);
-	if ((p->proximal || p->reinforce) && p->n % p->every == 0 && !(full && p->cross_entropy)) {
+	if ((p->has.proximal || p->has.reinforce) && p->n % p->every == 0 && !(full && p->has.cross_entropy)) {
 		memcpy(p->f_old, p->f, size);
 		ascend(p, p->n - p->every, p->n);
 	}
-	if (full && p->cross_entropy)
+	if (full && p->has.cross_entropy)
 		fit_elite(p);
 	if (full)
 		p->n = 0;

@@ -10,12 +10,16 @@
  * f(d_k) (b - T(d_k)) / b instead.
  *
  * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are options; eps is
- * at most 1 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a
- * policy step moves the distribution of whole placements by at most `kl`, because both are GEMMs over all groups; a
+ * at most 2 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a policy
+ * step moves the distribution of whole placements by at most `kl`, because both are GEMMs over all groups; a
  * placement that does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less
- * excess is better; the first proposals are everything on one device, for each device, so that the result is never
- * worse than those, and runs of the graph with memory shared evenly; where the latter does not fit, all plans
- * accumulate micro-batches or recompute (fit.h); groups are runs of the graph (coarse.h).
+ * excess is better; the first proposals are everything on one device, for each device, and runs of the graph with memory
+ * shared evenly, so that the result is never worse than those (f is not learnt from them: the fastest few of a first
+ * round would be the single devices, whose fit is the uniform distribution again); where the even one does not fit, all
+ * plans accumulate micro-batches or recompute (fit.h); groups are neighbours of the graph (coarse.h).
+ *
+ * One evaluation costs O(groups x devices) besides the simulation. They cannot split tensors or cut pipelines, learn
+ * nothing that carries over to another graph, and promise no optimum.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_POST_H
 #define MQ_STRATEGIES_LIB_POST_H
@@ -27,11 +31,14 @@ struct mq_post {
 	uint32_t groups, samples, every, steps;
 	double rho, eps, beta, rate, kl;
 	/* what the engine does */
-	bool cross_entropy, proximal, reinforce;
+	struct mq_post_parts {
+		bool cross_entropy, proximal, reinforce;
+	} has;
 	struct mq_coarse coarse;
 	double *u, *f, *f_old;    /* [groups * devices] logits, probabilities, those that drew the samples */
 	double *u_old;            /* [groups * devices] before a gradient step */
 	uint32_t baseline;        /* the next of mq_coarse_baseline */
+	uint32_t n_baselines;     /* of them, not yet observed */
 	uint32_t n;               /* samples in the round */
 	uint32_t *drawn;          /* [batch * groups] placements whose score is still to come */
 	uint64_t first, next;     /* draws observed and proposed */
@@ -47,9 +54,16 @@ enum { MQ_POST_BATCH = 8 };
 
 extern const struct mq_opt mq_post_opts[];
 
-/* `start` after the engine has set cross_entropy, proximal or reinforce; the others are engine hooks. */
 enum mq_status mq_post_start(struct mq_post *post, const char *engine, const struct mq_problem *problem,
 			     struct mq_err *err) MQ_MUST_CHECK;
+/* An engine's start: its name and which parts it has. */
+#define MQ_POST_START(name, ...)                                                                       \
+	static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err) \
+	{                                                                                              \
+		struct mq_post *post = state;                                                          \
+		post->has = (struct mq_post_parts){ __VA_ARGS__ };                                     \
+		return mq_post_start(post, name, problem, err);                                        \
+	}
 enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,

@@ -318,20 +318,17 @@ static void describe_edges(struct mq_tag_space *s, const struct mq_problem *p)
 		s->edge[k] = scaled_bytes(s, s->edge[k]);
 }
 
-/* Op groups as METIS cuts them (balanced loosely, as in the paper), or none: runs of the graph. */
+/* Op groups as METIS cuts them (balanced loosely, as in the paper). */
 static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem *p, const struct mq_tag_options *o,
 				struct mq_err *err)
 {
 	struct mq_partition how = { .parts = o->groups, .seed = 1, .tolerance = 5 };
 	struct mq_coarse *c = &s->coarse;
 
-	if (!o->metis)
-		return mq_coarse_make(p, "tag", o->groups, c, err);
 	MQ_TRY(mq_tasks_make(p, "tag", &c->tasks, err));
 	c->group_of = mq_arena_count(p->arena, c->tasks.n);
 	if (o->groups < c->tasks.n && !mq_partition_tasks(&c->tasks, &how, p->arena, c->group_of, NULL))
-		return mq_fail(err, MQ_EBUG, "engine 'tag': METIS refused a graph of %u vertices; use metis=false",
-			       c->tasks.n);
+		return mq_fail(err, MQ_EBUG, "engine 'tag': METIS refused a graph of %u vertices", c->tasks.n);
 	return mq_coarse_finish(p, "tag", c, err);
 }
 

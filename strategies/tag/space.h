@@ -22,7 +22,6 @@ enum {
 struct mq_tag_options {
 	uint32_t groups; /* op groups */
 	bool heterog;    /* HeteroG's actions alone */
-	bool metis;      /* groups by graph partitioning; else runs of the graph */
 };
 
 struct mq_tag_devices { /* devices of one type, taken or left together */

@@ -549,8 +549,8 @@ static void tag_sets(void **state)
 	double truth = enumerate_sets(&q, 4);
 	mq_arena_fini(&q.arena);
 	mq_arena_fini(&q.scratch);
-	count_hits("tag", "groups=4,metis=false,sfb=false,weights=none", truth, EVALS, unequal);
-	count_hits("tag", "groups=4,metis=false,sfb=false", truth, EVALS, unequal);
+	count_hits("tag", "groups=4,sfb=false,gnn=false", truth, EVALS, unequal);
+	count_hits("tag", "groups=4,sfb=false", truth, EVALS, unequal);
 }
 
 int main(void)
