@@ -69,6 +69,9 @@ static void test_stored_graph(void **state)
 	assert_true(!op->fused && op->masks == 0 && op->kernels == 4);
 	assert_true(op->saved == 2 * 4096 * 320 + 2 * 77 * 320 + 4096 * 77 * 5);
 	assert_true(op_of(load("sd-v2-unet", 0, &TRAIN), op->name)->fused);
+	request.spec = "tests/corpus/graph/fused.jsonl"; /* one that keeps nothing, and a GEMM that says so too */
+	assert_int_equal(mq_model_load(&request, &arena, &m, &err), MQ_OK);
+	assert_true(op_of(m, "a")->saved == 64 && op_of(m, "g")->fused);
 }
 
 /* Three layers of 4 heads, 64 wide, with 48 tokens of memory. Q, K, V of memory and segment; three products of the scores' size; head and tails of the vocabulary. */

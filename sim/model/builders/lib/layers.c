@@ -1,6 +1,8 @@
 /* layers.c - see layers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/layers.h"
 
+#include <math.h>
+
 #define BIT(dim) (1u << MQ_DIM_##dim)
 
 static const double MASK = .5; /* a mask of one byte, in 16-bit elements */
@@ -258,7 +260,7 @@ void mq_op_store_scores(struct mq_op *op)
 
 	op->fused = false;
 	op->saved_selective = scores * (op->dropout ? 2 + MASK : 1);
-	op->saved += op->saved_selective - 2 * op->m * op->count; /* instead of statistics */
+	op->saved = fmax(op->saved - 2 * op->m * op->count, 0) + op->saved_selective; /* instead of statistics */
 	op->masks = op->dropout ? scores : 0;
 	/* Two batched GEMMs; a softmax reads scores and writes probabilities; dropout reads
 	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
