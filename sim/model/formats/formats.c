@@ -170,7 +170,7 @@ static enum mq_status load_whole(const struct mq_model_request *request, struct 
 		const char *near, *named = mq_model_named(name, arena, &near);
 		struct mq_model_request said = *request;
 
-		if (!named)
+		if (!named || !strcmp(named, name)) /* or names.json turns in a circle */
 			return unknown_model(request->spec, name, near, arena, err);
 		said.spec = !options ? named :
 				       mq_arena_printf(arena, "%s%c%s", named, strchr(named, ':') ? ',' : ':', options);
