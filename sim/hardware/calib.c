@@ -334,20 +334,24 @@ double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps
 void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
 	double capability = calib->device[cluster->device[0].calib].compute_capability;
+	const struct mq_link_calib *entry = NULL;
 
 	cluster->nvlink = false;
 	for (uint32_t i = 0; i < cluster->n_links; i++) {
-		const char *class = mq_calib_link_class(&cluster->link[i]);
-		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) : NULL;
+		struct mq_link *link = &cluster->link[i];
 
-		cluster->nvlink |=
-			cluster->link[i].class == MQ_LINK_NVLINK || cluster->link[i].class == MQ_LINK_NVSWITCH;
-		cluster->link[i].share = entry ? entry->bw_share : 1;
+		if (!i || link->class != link[-1].class || link->fabric != link[-1].fabric) {
+			const char *class = mq_calib_link_class(link);
+
+			entry = class ? mq_calib_link_for(calib, class, capability) : NULL;
+		}
+		cluster->nvlink |= link->class == MQ_LINK_NVLINK || link->class == MQ_LINK_NVSWITCH;
+		link->share = entry ? entry->bw_share : 1;
 		/* for GPUs that class says what part of their own lanes they use, and nothing of the memory */
-		if (cluster->link[i].class == MQ_LINK_HOST && capability > 0)
-			cluster->link[i].share = 1;
-		if (entry && cluster->link[i].class == MQ_LINK_NIC)
-			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);
+		if (link->class == MQ_LINK_HOST && capability > 0)
+			link->share = 1;
+		if (entry && link->class == MQ_LINK_NIC)
+			link->share = mq_calib_port_share(entry, link->bw_Bps);
 	}
 }
 

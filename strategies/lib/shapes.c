@@ -23,6 +23,7 @@ MQ_COMPARE(faster_first, struct ranked, MQ_ORDER(b->speed, a->speed) ?: MQ_ORDER
 static void add_set(struct shape_space *space, const struct ranked *r, uint32_t n)
 {
 	struct mq_arena *arena = space->problem->arena;
+	bool *seen = mq_arena_array(arena, space->problem->q->cluster->n_nodes, bool);
 
 	for (uint32_t s = 0; s < space->n_sets; s++)
 		if (space->set[s].n == n)
@@ -43,8 +44,8 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 	for (uint32_t i = 0; i < n;) {
 		uint32_t j = i;
 
-		for (uint32_t k = 0; k < i && set->in_order; k++)
-			set->in_order = r[k].node != r[i].node;
+		set->in_order = set->in_order && !seen[r[i].node];
+		seen[r[i].node] = true;
 		while (j < n && r[j].node == r[i].node)
 			j++;
 		if (j - i < set->per_node)

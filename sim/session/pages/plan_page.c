@@ -170,27 +170,26 @@ void mq_page_put_sources(struct mq_page *p, const struct mq_session *s)
 		"source in platforms/calib and platforms/software.</p>\n",
 		mq_html(p, s->q.software->name));
 	mq_page_table_begin(p, "sources", heads);
-	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
-		uint32_t n = 0;
+	uint32_t *n = mq_arena_array(&p->arena, s->calib->n_devices + s->calib->n_links, uint32_t);
+	uint32_t *n_links = n + s->calib->n_devices;
 
-		for (uint32_t d = 0; d < c->n_devices; d++)
-			n += c->device[d].calib == i;
-		if (n)
-			put_source(p, mq_arena_printf(&p->arena, "%u devices", n), s->calib->device[i].name,
+	for (uint32_t d = 0; d < c->n_devices; d++)
+		n[c->device[d].calib]++;
+	for (uint32_t i = 0; i < c->n_links; i++) {
+		const char *class = mq_calib_link_class(&c->link[i]);
+		const struct mq_link_calib *l = class ? mq_session_link(s, class) : NULL;
+
+		if (l)
+			n_links[l - s->calib->link]++;
+	}
+	for (uint32_t i = 0; i < s->calib->n_devices; i++)
+		if (n[i])
+			put_source(p, mq_arena_printf(&p->arena, "%u devices", n[i]), s->calib->device[i].name,
 				   s->calib->device[i].source);
-	}
-	for (uint32_t i = 0; i < s->calib->n_links; i++) {
-		const struct mq_link_calib *l = &s->calib->link[i];
-		uint32_t n = 0;
-
-		for (uint32_t k = 0; k < c->n_links; k++) {
-			const char *class = mq_calib_link_class(&c->link[k]);
-
-			n += class && mq_session_link(s, class) == l;
-		}
-		if (n)
-			put_source(p, mq_arena_printf(&p->arena, "%u links", n), l->name, l->source);
-	}
+	for (uint32_t i = 0; i < s->calib->n_links; i++)
+		if (n_links[i])
+			put_source(p, mq_arena_printf(&p->arena, "%u links", n_links[i]), s->calib->link[i].name,
+				   s->calib->link[i].source);
 	mq_page_table_end(p);
 }
 
