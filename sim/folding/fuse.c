@@ -98,7 +98,8 @@ static enum mq_status count_users(struct fuser *f)
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
-				MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, t, count_link, &c, f->err));
+				MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, t, false, count_link, &c,
+							      f->err));
 		}
 	return MQ_OK;
 }
@@ -132,7 +133,7 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	*seconds = NAN;
 	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, look_at_link, &l, f->err));
+	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, false, look_at_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, &any_root, &times, f->err));

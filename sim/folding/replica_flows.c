@@ -281,8 +281,8 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 
 /* ---- links -------------------------------------------------------------------------------------- */
 
-static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_task *t, bool uncontended,
-				mq_replica_flows_see *see, void *data, struct mq_err *err)
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *im, const struct mq_task *t, bool all,
+				      mq_replica_flows_see *see, void *data, struct mq_err *err)
 {
 	uint32_t count = mq_replica_flows_count(im, t);
 
@@ -294,21 +294,9 @@ static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_tas
 			for (uint32_t k = 0; k < replica.route[f]->n_links; k++) {
 				uint32_t l = replica.route[f]->link[k];
 
-				if (uncontended || (!im->uncontended[l] && !im->cluster->link[l].fatpipe))
+				if (all || (!im->uncontended[l] && !im->cluster->link[l].fatpipe))
 					see(l, replica.flow[f].bytes, data);
 			}
 	}
 	return MQ_OK;
-}
-
-enum mq_status mq_replica_flows_links(struct mq_replica_flows *im, const struct mq_task *t, mq_replica_flows_see *see,
-				      void *data, struct mq_err *err)
-{
-	return each_link(im, t, false, see, data, err);
-}
-
-enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *im, const struct mq_task *t,
-					  mq_replica_flows_see *see, void *data, struct mq_err *err)
-{
-	return each_link(im, t, true, see, data, err);
 }

@@ -106,14 +106,11 @@ struct mq_replica_flow {
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Calls `see` with every link that flows of any replica cross and that can fill up (fatpipes cannot),
+/* Calls `see` with every link that flows of any replica cross and, unless `all`, that can fill up (fatpipes cannot),
  * again for every crossing. */
 typedef void mq_replica_flows_see(uint32_t link, double bytes, void *data);
-enum mq_status mq_replica_flows_links(struct mq_replica_flows *replicas, const struct mq_task *task,
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *replicas, const struct mq_task *task, bool all,
 				      mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
-/* The same with those that cannot fill up. */
-enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *replicas, const struct mq_task *task,
-					  mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Finds the links that these tasks, and they are all there are, cannot fill. Before that, every link
  * counts as one that can. */

@@ -262,7 +262,7 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 		const struct mq_communication *m = &c->communication[i];
 		if (replicas && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_replica_flows_all_links(replicas, m->task, add_bytes, &to, err));
+			MQ_TRY(mq_replica_flows_links(replicas, m->task, true, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {

@@ -127,7 +127,7 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 
 	n->user = n->f->user_of[m];
 	if (fold)
-		return mq_replica_flows_links(fold->replica_flows, communication->task, note_link, n, err);
+		return mq_replica_flows_links(fold->replica_flows, communication->task, false, note_link, n, err);
 	for (uint32_t k = 0; k < communication->n_flows; k++) {
 		const struct mq_route *route;
 		MQ_TRY(mq_cluster_route(cluster, communication->rank[communication->flow[k].src],
