@@ -22,6 +22,7 @@ struct mq_job {
 	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
 	double memory_high;      /* see mq_question_memory_high; 0 = nothing is known */
 	bool analytic;           /* one pass without contention in place of the simulation */
+	bool times_only;         /* see mq_judge */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
 	struct mq_outputs outputs;

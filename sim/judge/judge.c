@@ -41,7 +41,7 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 					   .timeout_s = j->timeout_s,
 					   .simulation_s = j->simulation_s,
 					   .interference = j->interference,
-					   .times_only = out->view.fold && !j->keep_tasks,
+					   .times_only = j->times_only || (out->view.fold && !j->keep_tasks),
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
 
@@ -122,16 +122,19 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, s
 {
 	struct mq_result *r = &out->result;
 	double peak = peak_flops(j, &out->lowered), host_s = host_step_s(j, &out->lowered);
-	struct mq_breakdown b = mq_timeline_account(out->view.schedule, &out->timeline, arena, &out->exposed_s);
 
 	/* What follows from the step time follows from what is written of it. */
 	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
 	r->samples_per_s = r->step_time_s > 0 ? j->q->train->batch / r->step_time_s : (double)NAN;
 	r->mfu = peak > 0 && r->step_time_s > 0 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
+	r->n_simulated = out->view.schedule->n_devices;
+	if (j->times_only)
+		return MQ_OK;
+	struct mq_breakdown b = mq_timeline_account(out->view.schedule, &out->timeline, arena, &out->exposed_s);
+
 	r->compute_s = b.compute_s;
 	r->exposed_comm_s = b.exposed_comm_s;
 	r->bubble_s = b.bubble_s + host_s;
-	r->n_simulated = out->view.schedule->n_devices;
 	return mq_judge_causes(j, out, arena, err);
 }
 

@@ -93,8 +93,9 @@ static void begin_schedule(struct mq_low *low)
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
 
-/* Clock seconds in which a task of a template is made and run once, on one core of 2026; within a factor of three. */
-static const double TASK_S = 4e-6;
+/* Clock seconds in which a task of a template is made and run once, and in which one that is made from it is, on one
+ * core of 2026; within a factor of three. */
+static const double TEMPLATE_TASK_S = 4e-6, TASK_S = 1e-6;
 
 static double template_tasks(const struct mq_low *low)
 {
@@ -105,16 +106,16 @@ static double template_tasks(const struct mq_low *low)
 	return n;
 }
 
-static bool too_dear(const struct mq_low *low, double tasks)
+static bool too_dear(const struct mq_low *low, double tasks, double task_s)
 {
 	double limit_s = low->rq.simulation_s;
 
-	if (!(limit_s > 0) || tasks * TASK_S <= limit_s)
+	if (!(limit_s > 0) || tasks * task_s <= limit_s)
 		return false;
 	verdict(low->out, MQ_VERDICT_REFUSED,
-		"its simulation takes more than %.2g s (%.2g tasks of a micro-batch on %u ranks), --simulation-time allows "
-		"%.3g; raise it",
-		tasks * TASK_S, tasks, low->prog.schedule->n_devices, limit_s);
+		"its simulation takes more than %.2g s (%.2g tasks%s on %u ranks), --simulation-time allows %.3g; raise it",
+		tasks * task_s, tasks, task_s > TASK_S ? " of a micro-batch" : "", low->prog.schedule->n_devices,
+		limit_s);
 	return true;
 }
 
@@ -124,14 +125,14 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 
 	low->prog.active = active;
 	begin_schedule(low);
-	if (too_dear(low, low->prog.tasks_each * low->prog.schedule->n_devices))
+	if (too_dear(low, low->prog.tasks_each * low->prog.schedule->n_devices, TEMPLATE_TASK_S))
 		return false;
 	mq_offload_plan(low);
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_forward(low, s, MQ_PASS_F);
 	/* backward passes have as many, those of the last micro-batch once more */
-	if (too_dear(low, (infer ? 1 : 3) * template_tasks(low)))
+	if (too_dear(low, (infer ? 1 : 3) * template_tasks(low), TEMPLATE_TASK_S))
 		return false;
 	if (infer)
 		return true;
@@ -341,6 +342,8 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 			otherwise);
 		return NULL;
 	}
+	if (too_dear(low, tasks, TASK_S))
+		return NULL;
 	low->prog.schedule->task_room = (uint32_t)tasks;
 	low->prog.schedule->task = mq_arena_array(low->arena, low->prog.schedule->task_room, struct mq_task);
 	for (uint32_t r = 0; r < low->num.n_ranks; r++)

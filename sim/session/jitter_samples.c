@@ -38,6 +38,7 @@ enum mq_status mq_session_jitter_sample(struct mq_session *s, const struct mq_pl
 		job[i].jitter.draw = i;
 		job[i].jitter.seed = s->asked->seed;
 		job[i].analytic = analytic;
+		job[i].times_only = true;
 		jobs[i] = &job[i];
 		plans[i] = plan;
 	}

@@ -205,7 +205,9 @@ static bool screen_with(const struct screener *who, mq_execute_fn *execute, cons
 		.execute = execute,
 		.fold = !s->asked->no_fold,
 		.interference = !s->asked->no_interference,
+		.times_only = true,
 		.timeout_s = s->asked->timeout_s,
+		.simulation_s = s->asked->simulation_s,
 	};
 	bool known = mq_judge_plan(&judge, plan, &s->screening, result, &lost) == MQ_OK;
 

@@ -82,7 +82,7 @@ const struct mq_arg mq_question_args[] = {
 	    .initial = 1e6, .min = 1e-9, .max = 1e12, .flags = MQ_ARG_PLAN | MQ_ARG_ALWAYS),
 	ROW(F64, "simulation-time", simulation_s, "S",
 	    "seconds that the simulation of one plan may take, as far as its size tells; dearer plans are refused "
-	    "(recommend: 10, search and simulate: 20; else no limit)",
+	    "(recommend: 10, search, simulate and whatif: 20; else no limit)",
 	    .unit = "s", .initial = INFINITY, .min = 1e-9, .max = 1e9, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "no-interference", no_interference, NULL, "compute and communication do not slow each other",
 	    .flags = MQ_ARG_PLAN),

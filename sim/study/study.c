@@ -540,6 +540,7 @@ static enum mq_status parse_point(struct mq_point *p, struct mq_argv *v, struct 
 	MQ_TRY(mq_args_parse(&args, (int)v->n, word, err));
 	mq_search_options_settle(&p->search);
 	MQ_TRY(mq_asked_limits(&p->asked, &limits, err));
+	mq_asked_limit_simulation(&p->asked);
 	/* Points run side by side, so each judges alone; plans to print are not needed. */
 	p->asked.jobs = 1;
 	p->search.top = 1;

@@ -70,6 +70,7 @@ static void test_software_axis(void **state)
 	assert_string_equal(s.axis[0].value[3], "generic");
 	assert_int_equal(s.axis[4].n, 2);
 	assert_int_equal(mq_study_point(&s, 3, dir, &arena, &p, &err), MQ_OK);
+	assert_true(p.asked.simulation_s == 20 && p.job[0].asked.simulation_s == 20); /* who waits hears of it */
 	assert_string_equal(p.asked.software, "megatron-core, traffic=2;norm=eager");
 	assert_string_equal(p.job[0].asked.software, "deepspeed"); /* a job's own */
 }
