@@ -58,15 +58,15 @@ static const struct point points[] = {
 	{ "  4,096", GROWTH("512", 128, 2048) },
 	{ "  16,384", GROWTH("2048", 512, 8192) },
 	{ "Llama-405B, 131,072 H100, rails", .model = "llama:size=405b,seq=8192", .platform = "nodes=16384,fabric=rail",
-	  .batch = 16384, .dp = 1024, .tp = 8, .pp = 16, .micro_batches = 16, .full = true, .bar_s = 4,
-	  .bar_MiB = 954 },
-#define MILLION(platform_, dp_)                                                                                      \
+	  .batch = 16384, .dp = 1024, .tp = 8, .pp = 16, .micro_batches = 16, .full = true, .bar_s = 2,
+	  .bar_MiB = 480 },
+#define SAME_405B(platform_, dp_)                                                                                    \
 	.model = "llama:size=405b,seq=8192", .platform = platform_, .batch = 16 * dp_, .dp = dp_, .tp = 8, .pp = 16, \
 	.micro_batches = 16, .full = true, .bar_s = 12, .bar_MiB = 3815
-	{ "  262,144, rails", MILLION("nodes=32768,fabric=rail,leaf=64", 2048) },
-	{ "  1,048,576, rails", MILLION("nodes=131072,fabric=rail,leaf=256", 8192) },
-	{ "  1,048,576, 2:1 fat-tree", MILLION("nodes=131072,fabric=fat-tree,pod=64,oversub=2", 8192) },
-	{ "  1,048,576, racks of 64", MILLION("gpu=GB200,gpus=4,nodes=262144,fabric=nvl72,domain=64,pod=64", 8192) },
+	{ "  262,144, rails", SAME_405B("nodes=32768,fabric=rail,leaf=64", 2048) },
+	{ "  1,048,576, rails", SAME_405B("nodes=131072,fabric=rail,leaf=256", 8192) },
+	{ "  1,048,576, 2:1 fat-tree", SAME_405B("nodes=131072,fabric=fat-tree,pod=64,oversub=2", 8192) },
+	{ "  1,048,576, racks of 64", SAME_405B("gpu=GB200,gpus=4,nodes=262144,fabric=nvl72,domain=64,pod=64", 8192) },
 };
 
 static double clock_s(void)
