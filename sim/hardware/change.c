@@ -136,11 +136,20 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 	return &calib->device[device->calib];
 }
 
-static enum mq_status bad_device_field(const char *change, struct mq_err *err)
+/* A device and, unless that is changed already (NULL), its calibration: an operation takes less energy at a lower clock. */
+static enum mq_status scale(const struct target *t, const char *change, struct mq_device *device,
+			    struct mq_device_calib *d, struct mq_err *err)
 {
-	return mq_bad(err,
-		      "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and price_per_h ($)",
-		      change);
+	if (d && !scale_calib(d, t->what, t->value))
+		return mq_bad(err,
+			      "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and "
+			      "price_per_h ($)",
+			      change);
+	if (d && !strcmp(t->what, "clock"))
+		d->flop_J *= pow(t->value, MQ_ENERGY_OF_HZ);
+	if (!strcmp(t->what, "memory"))
+		device->memory_B *= t->value;
+	return MQ_OK;
 }
 
 /* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
@@ -185,11 +194,8 @@ static enum mq_status change_type(const struct target *t, const char *change, st
 		if (d->calib == MQ_NONE || (strcmp(t->name, "all") && strcmp(t->name, d->type)))
 			continue;
 		found++;
-		if (!done[d->calib] && !scale_calib(&calib->device[d->calib], t->what, t->value))
-			return bad_device_field(change, err);
+		MQ_TRY(scale(t, change, d, done[d->calib] ? NULL : &calib->device[d->calib], err));
 		done[d->calib] = true;
-		if (!strcmp(t->what, "memory"))
-			d->memory_B *= t->value;
 	}
 	if (!found)
 		return mq_bad(err, "change '%s': the platform has no device of type '%s'", change, t->name);
@@ -206,11 +212,7 @@ static enum mq_status change_rank(const struct target *t, const char *change, st
 		return mq_bad(err, "change '%s': '%s' is not a rank; there are 0 to %u", change, t->name,
 			      cluster->n_devices - 1);
 	struct mq_device *d = &cluster->device[rank];
-	if (!scale_calib(own_calib(calib, d), t->what, t->value))
-		return bad_device_field(change, err);
-	if (!strcmp(t->what, "memory"))
-		d->memory_B *= t->value;
-	return MQ_OK;
+	return scale(t, change, d, own_calib(calib, d), err);
 }
 
 static enum mq_status spread_devices(const struct target *t, const char *change, uint64_t seed,
@@ -245,12 +247,30 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 	return MQ_OK;
 }
 
-static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)
+/* A device's value that its calibration gave follows that. */
+static void follow(double *value, double was, double is)
 {
-	const struct mq_device_calib *d = mq_calib_device(calib, t->name);
+	if (*value == was || (isnan(*value) && isnan(was)))
+		*value = is;
+}
 
-	return d ? set_field(mq_calib_device_fields(), &calib->device[d - calib->device], t, change, err) :
-		   mq_bad(err, "change '%s': no calibration of device type '%s'", change, t->name);
+static enum mq_status set_calib(const struct target *t, const char *change, struct mq_cluster *cluster,
+				struct mq_calib *calib, struct mq_err *err)
+{
+	const struct mq_device_calib *found = mq_calib_device(calib, t->name);
+
+	if (!found)
+		return mq_bad(err, "change '%s': no calibration of device type '%s'", change, t->name);
+	struct mq_device_calib *to = &calib->device[found - calib->device], was = *to;
+	MQ_TRY(set_field(mq_calib_device_fields(), to, t, change, err));
+	for (struct mq_device *d = cluster->device; d < cluster->device + cluster->n_devices; d++) {
+		if (d->calib != found - calib->device)
+			continue;
+		follow(&d->memory_B, was.memory_B, to->memory_B);
+		follow(&d->price_per_h, was.price_per_h, to->price_per_h);
+		follow(&d->power_W, was.power_W, to->power_W);
+	}
+	return MQ_OK;
 }
 
 static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
@@ -275,7 +295,7 @@ enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_clus
 	if (!strcmp(t.kind, "spread"))
 		return spread_devices(&t, change, seed, cluster, calib, err);
 	if (!strcmp(t.kind, "calib"))
-		return set_calib(&t, change, calib, err);
+		return set_calib(&t, change, cluster, calib, err);
 	if (!strcmp(t.kind, "linkcalib"))
 		MQ_TRY(set_link_calib(&t, change, calib, err));
 	else if (!strcmp(t.kind, "link") || !strcmp(t.kind, "linkname"))

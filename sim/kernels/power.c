@@ -24,12 +24,11 @@
 
 #include "maquette/cost.h"
 
-#define BUSY         .5
-#define ATTENTION    1.2
-#define BURST        1.08
-#define ENERGY_OF_HZ 1.2
-#define LEAST_CLOCK  .1
-#define PROBE_CLOCK  .8
+#define BUSY        .5
+#define ATTENTION   1.2
+#define BURST       1.08
+#define LEAST_CLOCK .1
+#define PROBE_CLOCK .8
 enum { HALVINGS = 40 };
 
 /* Flop/s in 16 bits: Volta and Turing have no bf16. */
@@ -122,7 +121,7 @@ static double drawn_W(const struct mq_draw *p, double clock)
 {
 	double wait_s = fmax(p->wait_s - p->waiting_s * (1 / clock - 1), 0);
 
-	return (p->clocked_J * pow(clock, ENERGY_OF_HZ) + p->other_J) / (p->clocked_s / clock + p->other_s + wait_s);
+	return (p->clocked_J * pow(clock, MQ_ENERGY_OF_HZ) + p->other_J) / (p->clocked_s / clock + p->other_s + wait_s);
 }
 
 double mq_power_clock(const struct mq_device_calib *device, double limit_W, const struct mq_draw *draw)

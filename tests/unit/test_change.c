@@ -94,9 +94,12 @@ static void test_devices(void **state)
 	const struct mq_device_calib *shared = &f.calib->device[f.cluster->device[0].calib];
 	assert_true(shared->peak_flops[MQ_FP16] == 3e12); /* once, though four devices share it */
 	assert_true(shared->mem_bw_Bps == 100e9);
+	f.calib->device[f.cluster->device[0].calib].flop_J = 2e-12;
 	assert_int_equal(apply(&f, "rank.2.clock=0.5"), MQ_OK);
+	shared = &f.calib->device[f.cluster->device[0].calib];
 	const struct mq_device_calib *slow = &f.calib->device[f.cluster->device[2].calib];
 	assert_true(slow->peak_flops[MQ_FP16] == 1.5e12 && slow->mem_bw_Bps == 50e9);
+	assert_true(fabs(slow->flop_J / 2e-12 - pow(.5, 1.2)) < 1e-9 && shared->flop_J == 2e-12);
 	assert_true(f.calib->device[f.cluster->device[1].calib].peak_flops[MQ_FP16] == 3e12);
 	mq_arena_fini(&f.arena);
 }
@@ -134,6 +137,13 @@ static void test_calib(void **state)
 	open_fixture(&f);
 	assert_int_equal(apply(&f, "calib.ideal.gemm_eff=0.625"), MQ_OK);
 	assert_true(f.calib->device[f.cluster->device[0].calib].gemm_eff == 0.625);
+	/* what a device has from its calibration follows, what its platform says does not */
+	f.cluster->device[3].memory_B = 7e9;
+	f.cluster->device[2].power_W = 250;
+	assert_int_equal(apply(&f, "calib.ideal.power_W=300"), MQ_OK);
+	assert_int_equal(apply(&f, "calib.ideal.memory_B=5e9"), MQ_OK);
+	assert_true(f.cluster->device[1].power_W == 300 && f.cluster->device[2].power_W == 250);
+	assert_true(f.cluster->device[1].memory_B == 5e9 && f.cluster->device[3].memory_B == 7e9);
 	mq_arena_fini(&f.arena);
 }
 

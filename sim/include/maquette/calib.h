@@ -24,6 +24,8 @@
 
 struct mq_libraries;
 
+#define MQ_ENERGY_OF_HZ 1.2 /* flop_J goes with this power of a chip's clock */
+
 struct mq_device_calib {
 	const char *name;                     /* device type */
 	const struct mq_libraries *libraries; /* of the set that it is in, borrowed */
