@@ -130,16 +130,17 @@ static bool allowed(const struct mq_tag_space *s, const struct mq_problem *p, bo
 	bool one_group = !(a->mask & (a->mask - 1)), all = a->mask == (1u << s->n_devices) - 1;
 
 	if ((a->n_devices == 1 && a->how != MQ_TAG_SERVER) ||
-	    (a->how != MQ_TAG_MODEL && a->n_devices > p->q->train->batch))
+	    (a->how != MQ_TAG_MODEL && a->n_devices > p->q->train->batch / s->fit.micro_batches))
 		return false;
 	return !heterog || one_group || (all && a->how != MQ_TAG_MODEL);
 }
 
-/* All devices and all-reduce first: the baseline is action 0. */
+/* All devices and all-reduce first, where they may: the baseline is action 0. */
 static void list_actions(struct mq_tag_space *s, const struct mq_problem *p, bool heterog)
 {
 	uint32_t subsets = 1u << s->n_devices;
 
+	s->n_actions = s->model = 0;
 	s->action = mq_arena_array(p->arena, subsets * MQ_TAG_N_HOWS, struct mq_tag_action);
 	for (uint32_t mask = subsets - 1; mask > 0; mask--) {
 		struct mq_tag_action a = { .mask = mask };
@@ -333,7 +334,7 @@ static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem 
 }
 
 /* The setting with which all devices can run the step: data-parallel where possible, else model-parallel. */
-static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *p, struct mq_err *err)
+static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *p, bool heterog, struct mq_err *err)
 {
 	uint32_t *action = mq_arena_array(p->arena, s->n, uint32_t);
 	struct mq_fit plain = { .micro_batches = 1, .fits = true }, fit[2];
@@ -344,19 +345,22 @@ static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *
 			action[g] = k ? s->model : 0;
 		s->fit = plain;
 		MQ_TRY(mq_tag_plan(s, action, p, p->arena, &plan, err));
-		/* Every replica has a sample of each micro-batch, with model parallelism or without. */
+		/* Every replica has a sample of each micro-batch, with model parallelism or without, if that fits. */
 		fit[k] = mq_fit_find(p, &plan, p->q->train->batch / s->action[0].n_devices);
 		if (fit[k].fits && fit[k].micro_batches == 1 && !fit[k].recompute)
 			return MQ_OK;
 	}
+	if (!fit[0].fits && !fit[1].fits)
+		fit[1] = mq_fit_find(p, &plan, p->q->train->batch);
 	s->fit = fit[0].fits || !fit[1].fits ? fit[0] : fit[1];
+	list_actions(s, p, heterog); /* of replicas that each have a sample */
 	return MQ_OK;
 }
 
 enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag_options *options,
 				 struct mq_tag_space *s, struct mq_err *err)
 {
-	*s = (struct mq_tag_space){ 0 };
+	*s = (struct mq_tag_space){ .fit.micro_batches = 1 };
 	MQ_TRY(group_ops(s, p, options, err));
 	s->n = s->coarse.n;
 	MQ_TRY(group_devices(s, p, err));
@@ -365,11 +369,12 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 	list_actions(s, p, options->heterog);
 	if (!s->n_actions)
 		return mq_bad(err, "engine 'tag': no choice is possible with batch %g", p->q->train->batch);
+	MQ_TRY(find_fit(s, p, options->heterog, err));
 	describe_ops(s, p);
 	describe_devices(s, p);
 	describe_actions(s, p);
 	describe_edges(s, p);
-	return find_fit(s, p, err);
+	return MQ_OK;
 }
 
 /* ---- plans --------------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,8 @@ for e in cem hsdag tag; do
 		grep -o "^$e: .* does not fit" || echo "$e says nothing"
 	[ -s "big-$e/plan-1.json" ] || echo "$e leaves no plan"
 done
+# Where only model parallelism fits, and only with fewer samples at once than devices, tag leaves out what they do not go into.
+"$M" search -m gpt:layers=24,hidden=2048,heads=16 --batch 64 -p cloud_v100_t4 --evals 4 -e tag -o few >/dev/null || echo "tag finds no plan"
 # And one where not even that helps: it says so.
 try 2 'places whole ops: with 8 micro-batches' search -m llama:size=70b --seq 4096 --batch 8 --dtype fp16 -p dgx1_v100 --evals 10 -e cem -o none
 finish
