@@ -247,13 +247,7 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 	return MQ_OK;
 }
 
-/* A device's value that its calibration gave follows that. */
-static void follow(double *value, double was, double is)
-{
-	if (*value == was || (isnan(*value) && isnan(was)))
-		*value = is;
-}
-
+/* Devices have some of these for themselves: what is set wins. */
 static enum mq_status set_calib(const struct target *t, const char *change, struct mq_cluster *cluster,
 				struct mq_calib *calib, struct mq_err *err)
 {
@@ -261,16 +255,16 @@ static enum mq_status set_calib(const struct target *t, const char *change, stru
 
 	if (!found)
 		return mq_bad(err, "change '%s': no calibration of device type '%s'", change, t->name);
-	struct mq_device_calib *to = &calib->device[found - calib->device], was = *to;
-	MQ_TRY(set_field(mq_calib_device_fields(), to, t, change, err));
 	for (struct mq_device *d = cluster->device; d < cluster->device + cluster->n_devices; d++) {
-		if (d->calib != found - calib->device)
-			continue;
-		follow(&d->memory_B, was.memory_B, to->memory_B);
-		follow(&d->price_per_h, was.price_per_h, to->price_per_h);
-		follow(&d->power_W, was.power_W, to->power_W);
+		double *own = !strcmp(t->what, "memory_B")    ? &d->memory_B :
+			      !strcmp(t->what, "power_W")     ? &d->power_W :
+			      !strcmp(t->what, "price_per_h") ? &d->price_per_h :
+								NULL;
+
+		if (own && d->calib == found - calib->device)
+			*own = t->value;
 	}
-	return MQ_OK;
+	return set_field(mq_calib_device_fields(), &calib->device[found - calib->device], t, change, err);
 }
 
 static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
