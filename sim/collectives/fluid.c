@@ -5,8 +5,6 @@
 #include "maquette/collective.h"
 #include "schedule/fluid.h"
 
-#define SAME 1e-12 /* relative distance below which two finish times are one */
-
 /* Flows that have bytes and take time, on the links that they use, by dense ids. */
 struct flows {
 	struct mq_fluid net;
@@ -92,26 +90,7 @@ enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *r
 
 	MQ_TRY(fluid_build(cluster, rank, flow, n_flows, scratch, &f, err));
 	mq_fluid_begin(&f.net, scratch);
-	uint32_t *running = mq_arena_count(scratch, f.net.n_flows), n = f.net.n_flows;
-	*seconds = 0;
-	while (n) {
-		double step = INFINITY;
-		uint32_t left = 0;
-
-		mq_fluid_rates(&f.net, running, n);
-		for (uint32_t r = 0; r < n; r++)
-			step = fmin(step, f.left_B[running[r]] / f.net.rate_Bps[running[r]]);
-		*seconds += step;
-		for (uint32_t r = 0; r < n; r++) {
-			uint32_t i = running[r];
-
-			if (f.left_B[i] <= step * f.net.rate_Bps[i] * (1 + SAME))
-				continue;
-			f.left_B[i] -= step * f.net.rate_Bps[i];
-			running[left++] = i;
-		}
-		n = left;
-	}
+	*seconds = mq_fluid_run(&f.net, f.left_B, scratch, mq_arena_array(scratch, f.net.n_flows, double));
 	release(cluster, scratch, mark);
 	return MQ_OK;
 }

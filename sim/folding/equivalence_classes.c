@@ -332,39 +332,6 @@ bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communicat
 
 /* ---- times -------------------------------------------------------------------------------------- */
 
-/* Until the last flow has ended; done_s: [net.n_flows] each one's end. */
-static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, double **done_s)
-{
-	uint32_t *running = mq_arena_array(scratch, q->net.n_flows, uint32_t), n = q->net.n_flows;
-	double *left_B = mq_arena_array(scratch, n, double), now_s = 0;
-
-	*done_s = mq_arena_array(scratch, n, double);
-	for (uint32_t i = 0; i < n; i++) {
-		running[i] = i;
-		left_B[i] = q->bytes[i];
-	}
-	while (n) {
-		double step = INFINITY;
-		uint32_t still = 0;
-
-		mq_fluid_rates(&q->net, running, n);
-		for (uint32_t r = 0; r < n; r++)
-			step = fmin(step, left_B[running[r]] / q->net.rate_Bps[running[r]]);
-		now_s += step;
-		for (uint32_t r = 0; r < n; r++) {
-			uint32_t i = running[r];
-
-			(*done_s)[i] = now_s;
-			if (left_B[i] <= step * q->net.rate_Bps[i] * (1 + 1e-12))
-				continue;
-			left_B[i] -= step * q->net.rate_Bps[i];
-			running[still++] = i;
-		}
-		n = still;
-	}
-	return now_s;
-}
-
 static bool has_root(const struct mq_task *t)
 {
 	return t->kind == MQ_TASK_COLLECTIVE && mq_coll_has_root(t->coll);
@@ -519,7 +486,8 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	times->alone_s = times->bound_s = times->latency_s + end_s;
 	if (!tells && !is_closed(t)) {
 		MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
-		times->alone_s = times->latency_s + run_alone(&q, &scratch, &done_s);
+		done_s = mq_arena_array(&scratch, q.net.n_flows, double);
+		times->alone_s = times->latency_s + mq_fluid_run(&q.net, q.bytes, &scratch, done_s);
 		times->same = mq_equivalence_together(&q, 0, 0, done_s);
 		times->bound_s = fmin(times->bound_s, times->alone_s);
 	}
@@ -565,9 +533,10 @@ enum mq_status mq_replica_flows_positions(struct mq_replica_flows *im, const str
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_equivalence q;
-	double *done_s;
 
 	MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
-	(void)run_alone(&q, &scratch, &done_s);
+	double *done_s = mq_arena_array(&scratch, q.net.n_flows, double);
+
+	(void)mq_fluid_run(&q.net, q.bytes, &scratch, done_s);
 	return mq_equivalence_positions(&q, 0, t, 0, done_s, im, position_s, err);
 }

@@ -89,3 +89,30 @@ void mq_fluid_rates(struct mq_fluid *f, const uint32_t *running, uint32_t n)
 		}
 	}
 }
+
+double mq_fluid_run(struct mq_fluid *f, double *left_B, struct mq_arena *scratch, double *done_s)
+{
+	uint32_t *running = mq_arena_count(scratch, f->n_flows), n = f->n_flows;
+	double now_s = 0;
+
+	while (n) {
+		double step = INFINITY;
+		uint32_t still = 0;
+
+		mq_fluid_rates(f, running, n);
+		for (uint32_t r = 0; r < n; r++)
+			step = fmin(step, left_B[running[r]] / f->rate_Bps[running[r]]);
+		now_s += step;
+		for (uint32_t r = 0; r < n; r++) {
+			uint32_t i = running[r];
+
+			done_s[i] = now_s;
+			if (left_B[i] <= step * f->rate_Bps[i] * (1 + SAME))
+				continue;
+			left_B[i] -= step * f->rate_Bps[i];
+			running[still++] = i;
+		}
+		n = still;
+	}
+	return now_s;
+}

@@ -33,4 +33,8 @@ MQ_API void mq_fluid_begin(struct mq_fluid *fluid, struct mq_arena *arena);
  * a cap. O(levels x (links + flows) of those running). */
 MQ_API void mq_fluid_rates(struct mq_fluid *fluid, const uint32_t *running, uint32_t n);
 
+/* All flows run from 0 s until what is left of them, left_B, has gone; done_s: [n_flows] when each has ended. Returns
+ * when all have. Ends within 1e-12 of each other are one. */
+MQ_API double mq_fluid_run(struct mq_fluid *fluid, double *left_B, struct mq_arena *scratch, double *done_s);
+
 #endif
