@@ -20,9 +20,9 @@ struct twin {
 
 struct zoning {
 	const struct mq_replica_flows *im;
-	uint32_t size, n;               /* positions of a zone, zones */
-	struct twin *node, *leaf, *pod; /* [nodes], [nodes], [nodes]: there are no more leaves and pods */
-	uint32_t *home;                 /* see mq_replica_flows */
+	uint32_t size, n;     /* positions of a zone, zones */
+	struct twin *twin[3]; /* [nodes] machines, leaves, pods: there are no more of these */
+	uint32_t *home;       /* see mq_replica_flows */
 };
 
 static bool as_fast(const struct mq_link *a, const struct mq_link *b)
@@ -60,13 +60,13 @@ static bool note_device(struct zoning *z, uint32_t zone, uint32_t rank, uint32_t
 	const struct mq_device *d = &c->device[rank], *e = &c->device[first];
 	const struct mq_site *x = &c->site[d->node], *y = &c->site[e->node];
 
-	return x->kind == y->kind && d->local == e->local && d->calib == e->calib &&
-	       note(z, z->node, zone, (uint32_t[]){ d->node, x->first_link }, (uint32_t[]){ e->node, y->first_link },
-		    x->n_links) &&
-	       (x->leaf_link == MQ_NONE || note(z, z->leaf, zone, (uint32_t[]){ x->leaf, x->leaf_link },
-						(uint32_t[]){ y->leaf, y->leaf_link }, 2)) &&
-	       (x->pod_link == MQ_NONE ||
-		note(z, z->pod, zone, (uint32_t[]){ x->pod, x->pod_link }, (uint32_t[]){ y->pod, y->pod_link }, 2));
+	const uint32_t at[][2] = { { d->node, x->first_link }, { x->leaf, x->leaf_link }, { x->pod, x->pod_link } };
+	const uint32_t to[][2] = { { e->node, y->first_link }, { y->leaf, y->leaf_link }, { y->pod, y->pod_link } };
+	bool same = x->kind == y->kind && d->local == e->local && d->calib == e->calib;
+
+	for (int i = 0; i < 3 && same; i++)
+		same = at[i][1] == MQ_NONE || note(z, z->twin[i], zone, at[i], to[i], i ? 2 : x->n_links);
+	return same;
 }
 
 static bool devices_turn(struct zoning *z)
@@ -190,11 +190,6 @@ static uint32_t least_zone(const struct mq_replica_flows *im)
 	return n;
 }
 
-static struct twin *no_twins(struct mq_arena *arena, uint32_t n)
-{
-	return (struct twin *)mq_arena_none(arena, n * sizeof(struct twin) / sizeof(uint32_t));
-}
-
 enum mq_status mq_replica_flows_zones(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
 				      struct mq_err *err)
 {
@@ -210,9 +205,9 @@ enum mq_status mq_replica_flows_zones(struct mq_replica_flows *im, const struct 
 			same = im->fold->alike[p] == im->fold->alike[p - size];
 		if (!same)
 			continue;
-		z.node = no_twins(&scratch, c->n_nodes);
-		z.leaf = no_twins(&scratch, c->n_nodes);
-		z.pod = no_twins(&scratch, c->n_nodes);
+		for (int i = 0; i < 3; i++) /* of no zone */
+			z.twin[i] = memset(mq_arena_array(&scratch, c->n_nodes, struct twin), 0xff,
+					   c->n_nodes * sizeof(struct twin));
 		z.home = mq_arena_count(im->arena, c->n_links);
 		same = devices_turn(&z);
 		for (uint32_t i = 0; i < n && same; i++)
