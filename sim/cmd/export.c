@@ -13,13 +13,32 @@
 #include "executors/execute.h"
 #include "export/export.h"
 #include "export/launch.h"
-#include "maquette/fine_tune.h"
 #include "judge/pool.h"
 #include "session/search_run.h"
 #include "session/trust.h"
 
+/* What is written: settings by `write`, of a software whose file says `settings`, or a trace (NULL). */
+static const struct target {
+	const char *name;
+	const char *software; /* where none is asked for; FlagScale starts Megatron */
+	const char *settings;
+	enum mq_status (*write)(const struct mq_export *e, const char **text, struct mq_err *err);
+	bool adapters;    /* has settings for --train lora */
+	const char *file; /* -o is a folder, and the settings are this file of it */
+} targets[] = {
+	{ "megatron", "megatron-core", "megatron", mq_export_megatron, false, NULL },
+	{ "megatron-fsdp", "megatron-fsdp", "megatron-fsdp", mq_export_megatron, false, NULL },
+	{ "megatron-bridge", "megatron-bridge", "megatron-bridge", mq_export_megatron_bridge, true, "train.py" },
+	{ "deepspeed", "deepspeed", "deepspeed", mq_export_deepspeed, true, "ds_config.json" },
+	{ "torchtitan", "torchtitan", "torchtitan", mq_export_torchtitan, true, NULL },
+	{ "flagscale", "megatron-core", "megatron", mq_export_flagscale, false, NULL },
+	{ "chakra", "generic", NULL, NULL, false, NULL },
+	{ "astra-sim", "generic", NULL, NULL, false, NULL },
+};
+
 struct options {
 	struct mq_asked asked;
+	const struct target *target;
 	const char *plan, *to, *import, *out;
 };
 
@@ -28,61 +47,42 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "PLAN.json", plan, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	{ .type = MQ_ARG_GROUP, .name = "What and where to:" },
 	ROW(CHOICE, "to", to, "TARGET", "what to write",
-	    .words = "megatron|megatron-fsdp|deepspeed|torchtitan|flagscale|chakra|astra-sim"),
+	    .words = "megatron|megatron-fsdp|megatron-bridge|deepspeed|torchtitan|flagscale|chakra|astra-sim"),
 	ROW(TEXT, "import", import, "FILE",
 	    "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan"),
 	ROW(TEXT, "output", out, "PATH",
-	    "file (default: the screen); deepspeed, chakra, astra-sim: folder for all their files", .letter = 'o'),
+	    "file (default: the screen); megatron-bridge, deepspeed, chakra, astra-sim: folder for all their files",
+	    .letter = 'o'),
 	{ .type = MQ_ARG_END },
 };
 
 static const char doc[] = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
 			  "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
 			  "(the plan is resolved as --software says, by default megatron-core, megatron-fsdp,\n"
-			  "deepspeed or torchtitan)\n"
+			  "megatron-bridge, deepspeed or torchtitan)\n"
 			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
 			  "(with --software, what that decides as the file has it is left to it)";
-
-static enum mq_status write_target(const struct options *o, const struct mq_export *e, const char **text,
-				   struct mq_err *err)
-{
-	struct mq_tuning tuning;
-
-	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
-	bool adapters = !strcmp(o->to, "deepspeed") || !strcmp(o->to, "torchtitan");
-	if (tuning.kind == MQ_TUNE_FROZEN || (tuning.kind == MQ_TUNE_LORA && !adapters))
-		return mq_bad(err, "--to %s: it has no settings for --train %s; %s", o->to, e->train->tuning,
-			      tuning.kind == MQ_TUNE_LORA ? "deepspeed (with PEFT) and torchtitan have" :
-							    "set requires_grad in your program");
-	if (!strncmp(o->to, "megatron", 8))
-		return mq_export_megatron(e, text, err);
-	if (!strcmp(o->to, "deepspeed"))
-		return mq_export_deepspeed(e, text, err);
-	if (!strcmp(o->to, "torchtitan"))
-		return mq_export_torchtitan(e, text, err);
-	return mq_export_flagscale(e, text, err);
-}
 
 /* The text is whole before a file is touched: a refusal leaves nothing behind. */
 static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
 {
+	enum mq_tuning_kind kind = e->tuning.kind;
 	const char *path = o->out, *text;
 
-	if (path && !strcmp(o->to, "deepspeed")) {
+	if (kind == MQ_TUNE_FROZEN || (kind == MQ_TUNE_LORA && !o->target->adapters))
+		return mq_bad(err, "--to %s: it has no settings for --train %s; %s", o->to, e->train->tuning,
+			      kind == MQ_TUNE_LORA ? "megatron-bridge, deepspeed (with PEFT) and torchtitan have" :
+						     "set requires_grad in your program");
+	if (path && o->target->file) {
 		MQ_TRY(mq_make_dir(path, err));
 		e->dir = path;
-		path = mq_arena_printf(e->arena, "%s/ds_config.json", path);
+		path = mq_arena_printf(e->arena, "%s/%s", path, o->target->file);
 	}
-	MQ_TRY(write_target(o, e, &text, err));
+	MQ_TRY(o->target->write(e, &text, err));
 	if (path)
 		return mq_file_put(path, text, err);
 	fputs(text, stdout);
 	return MQ_OK;
-}
-
-static bool is_trace(const char *target)
-{
-	return !strcmp(target, "chakra") || !strcmp(target, "astra-sim");
 }
 
 static enum mq_status write_trace(const struct options *o, struct mq_session *s, const struct mq_plan *plan,
@@ -116,26 +116,6 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	return mq_export_chakra(&run, err);
 }
 
-/* The software whose settings a target writes, where none is asked for. FlagScale starts Megatron. */
-static const char *software_of(const char *target)
-{
-	if (!strcmp(target, "megatron") || !strcmp(target, "flagscale"))
-		return "megatron-core";
-	return is_trace(target) ? "generic" : target;
-}
-
-static enum mq_status check_software(const struct options *o, const struct mq_software *software, struct mq_err *err)
-{
-	const char *wanted = strcmp(o->to, "flagscale") ? o->to : "megatron";
-
-	if (software->target && !strcmp(software->target, wanted))
-		return MQ_OK;
-	return mq_bad(err,
-		      "--to %s: these are not the settings of --software %s; leave it out (%s), or "
-		      "give one that `maquette list software NAME` says is exported so",
-		      o->to, software->name, software_of(o->to));
-}
-
 /* What the reader of the settings wants to know: the plan, whose settings they are, what is predicted and how sure. */
 static enum mq_status write_head(struct mq_session *s, struct mq_export *e, struct mq_err *err)
 {
@@ -165,11 +145,17 @@ static enum mq_status write_head(struct mq_session *s, struct mq_export *e, stru
 static enum mq_status open_plan(const struct options *o, const struct mq_session *s, struct mq_export *e,
 				struct mq_err *err)
 {
-	MQ_TRY(check_software(o, s->q.software, err));
+	const struct mq_software *software = s->q.software;
+
+	if (!software->target || !mq_text_has_word(software->target, o->target->settings))
+		return mq_bad(err,
+			      "--to %s: these are not the settings of --software %s; leave it out (%s), or "
+			      "give one that `maquette list software NAME` says is exported so",
+			      o->to, software->name, o->target->software);
 	if (strcmp(o->to, "flagscale"))
 		return mq_export_open(e, &s->q, err);
 	mq_plan_form(&s->q, e->plan, e->arena, &e->form);
-	mq_software_apply_defaults(s->q.software, e->model, e->plan, e->arena, &e->resolved);
+	mq_software_apply_defaults(software, e->model, e->plan, e->arena, &e->resolved);
 	return MQ_OK;
 }
 
@@ -183,9 +169,10 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 			       .arena = &s->arena,
 			       .fsdp = !strcmp(o->to, "megatron-fsdp") };
 
+	MQ_TRY(mq_tuning_read("--train", s->train.tuning, e.arena, &e.tuning, err));
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
 	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
-	if (is_trace(o->to))
+	if (!o->target->write)
 		return write_trace(o, s, plan, err);
 	enum mq_status status = open_plan(o, s, &e, err);
 	if (status == MQ_OK)
@@ -274,9 +261,7 @@ static enum mq_status check_options(const struct options *o, struct mq_err *err)
 	if (!o->import && !o->plan)
 		return mq_bad(err, "give a plan: maquette export PLAN.json --to TARGET, or --import");
 	if (!o->import && !o->to)
-		return mq_bad(
-			err,
-			"--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale, chakra or astra-sim");
+		return mq_bad(err, "--to is missing: give one that `maquette export --help` lists");
 	return MQ_OK;
 }
 
@@ -297,8 +282,11 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(check_options(&o, err));
 	const char *const read[] = { o.plan, o.import, o.asked.model, o.asked.platform };
 	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
-	if (o.to && !strcmp(o.asked.software, "generic")) /* it writes no settings */
-		o.asked.software = software_of(o.to);
+	for (size_t i = 0; o.to && i < sizeof(targets) / sizeof(*targets); i++)
+		if (!strcmp(targets[i].name, o.to))
+			o.target = &targets[i];
+	if (o.target && !strcmp(o.asked.software, "generic")) /* it writes no settings */
+		o.asked.software = o.target->software;
 	if (o.import) {
 		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));
 		ask_as_launched(&o, &launch);

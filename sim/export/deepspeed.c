@@ -9,13 +9,6 @@
 #include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
-#include "maquette/fine_tune.h"
-#include "model/formats/lib/huggingface.h"
-
-static enum mq_status put_file(const struct mq_export *e, const char *name, const char *text, struct mq_err *err)
-{
-	return mq_file_put(mq_arena_printf(e->arena, "%s/%s", e->dir, name), text, err);
-}
 
 /* "NODE slots=N" of the nodes that the plan uses, in rank order. */
 static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err)
@@ -26,56 +19,47 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 
 	for (uint32_t i = 0; i < n; i++)
 		text = mq_arena_printf(e->arena, "%snode%u slots=%u\n", text, node[i].node, node[i].n);
-	return put_file(e, "hostfile", text, err);
+	return mq_export_put(e, "hostfile", text, err);
 }
 
-/* PEFT's names of the modules with an adapter; NULL where it has none for one of them. */
-static const char *peft_modules(const struct mq_export *e, const struct mq_tuning *tuning)
+/* PEFT's names of the modules with an adapter; QLoRA's base is bitsandbytes'. */
+static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
 	static const char *const names[][2] = { { "q_proj", "q_proj" },       { "k_proj", "k_proj" },
 						{ "v_proj", "v_proj" },       { "o_proj", "o_proj" },
 						{ "gate_proj", "gate_proj" }, { "up_proj", "up_proj" },
 						{ "down_proj", "down_proj" }, { NULL, NULL } };
 
-	return mq_export_adapters(e, tuning->targets, names);
-}
-
-static enum mq_status check_adapters(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
-{
-	static const char *const base[] = { "dtype", "fp8", "mxfp8", "nvfp4", "nf4" };
-
-	if (!peft_modules(e, tuning))
+	if (!mq_export_adapters(e, names, v))
 		return mq_bad(err,
 			      "--train lora: PEFT has no adapters of %s; ask with targets of its names: q_proj k_proj "
 			      "v_proj o_proj gate_proj up_proj down_proj",
-			      tuning->targets);
-	if (tuning->base && strcmp(base[tuning->base], "nf4") != 0)
-		return mq_bad(err, "--train lora: PEFT holds no frozen base in %s; give base=dtype or nf4",
-			      base[tuning->base]);
+			      e->tuning.targets);
+	if (e->tuning.base && e->tuning.base + 1 != MQ_FROZEN_NF4)
+		return mq_bad(err, "--train %s: PEFT holds no frozen base so; give base=dtype or nf4",
+			      e->train->tuning);
+	if (e->tuning.kind == MQ_TUNE_LORA && (!e->dir || e->shape.pp > 1 || !e->model->stack))
+		return mq_bad(
+			err, "--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
+			     "without pipeline stages and a model of Hugging Face's");
 	return MQ_OK;
 }
 
-/* With adapters of PEFT where they are what is trained (QLoRA: on a base of bitsandbytes). */
-static enum mq_status put_script(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
+static enum mq_status put_script(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
-	struct mq_template v = { .arena = e->arena };
 	const char *text;
 
-	mq_template_set(&v, "head", "%s", mq_export_head_lines(e, "# "));
-	mq_template_set(&v, "seq", "%u", e->model->seq);
-	mq_template_set(&v, "where", "%s", /* ZeRO-3: each rank makes its shards, not the whole model in its host */
+	mq_template_set(v, "head", "%s", mq_export_head_lines(e, "# "));
+	mq_template_set(v, "seq", "%u", e->model->seq);
+	mq_template_set(v, "where", "%s", /* ZeRO-3: each rank makes its shards, not the whole model in its host */
 			e->shape.sync == MQ_SYNC_ZERO3 ? "deepspeed.zero.Init(config_dict_or_path=\"ds_config.json\")" :
 							 "contextlib.nullcontext()");
-	mq_template_set(&v, "attention", "%s", e->model->stack->fused ? "flash_attention_2" : "eager");
-	mq_template_set(&v, "dtype", "%s", e->train->dtype == MQ_BF16 ? "bfloat16" : "float16");
-	mq_template_set(&v, "quantized", "%s", tuning->base ? "yes" : "");
-	mq_template_set(&v, "lora", "%s", tuning->kind == MQ_TUNE_LORA ? peft_modules(e, tuning) : "");
-	mq_template_set(&v, "rank", "%u", tuning->rank);
-	mq_template_set(&v, "alpha", "%u", tuning->alpha);
-	mq_template_set(&v, "dropout", "%g", tuning->dropout);
-	mq_template_set(&v, "recompute", "%s", e->shape.recompute == MQ_RECOMPUTE_FULL ? "yes" : "");
-	MQ_TRY(mq_template_text(&v, "platforms/launch", "ds_train.py.in", &text, err));
-	return put_file(e, "train.py", text, err);
+	mq_template_set(v, "attention", "%s", e->model->stack->fused ? "flash_attention_2" : "eager");
+	mq_template_set(v, "dtype", "%s", e->train->dtype == MQ_BF16 ? "bfloat16" : "float16");
+	mq_template_set(v, "quantized", "%s", e->tuning.base ? "yes" : "");
+	mq_template_set(v, "recompute", "%s", e->shape.recompute == MQ_RECOMPUTE_FULL ? "yes" : "");
+	MQ_TRY(mq_template_text(v, "platforms/launch", "ds_train.py.in", &text, err));
+	return mq_export_put(e, "train.py", text, err);
 }
 
 /* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */
@@ -146,35 +130,26 @@ static enum mq_status config_of(const struct mq_export *e, const char **text, st
 	return mq_template_text(&v, "platforms/launch", "ds_config.json.in", text, err);
 }
 
-static enum mq_status put_folder(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
+static enum mq_status put_folder(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
-	MQ_FREED struct mq_words memory = { NULL, 0 };
+	const char *config;
 
 	/* other models have settings of DeepSpeed's alone: the user's program builds them */
 	if (!e->model->stack || e->model->stack->post_norm)
 		return put_hostfile(e, err);
-	FILE *f = mq_words_open(&memory); /* whole before any file is touched */
-	enum mq_status status = mq_hf_write(e->model->stack, f, err);
-	fclose(f);
-	MQ_TRY(status);
-	MQ_TRY(put_file(e, "config.json", memory.text, err));
+	MQ_TRY(mq_export_huggingface(e, &config, err)); /* whole before any file is touched */
+	MQ_TRY(mq_export_put(e, "config.json", config, err));
 	if (e->shape.pp == 1)
-		MQ_TRY(put_script(e, tuning, err));
+		MQ_TRY(put_script(v, e, err));
 	return put_hostfile(e, err);
 }
 
 enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err)
 {
-	struct mq_tuning tuning;
+	struct mq_template v = { .arena = e->arena };
 
 	MQ_TRY(check_quantised(e, err));
-	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
-	if (tuning.kind == MQ_TUNE_LORA)
-		MQ_TRY(check_adapters(e, &tuning, err));
-	if (tuning.kind == MQ_TUNE_LORA && (!e->dir || e->shape.pp > 1 || !e->model->stack))
-		return mq_bad(
-			err, "--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
-			     "without pipeline stages and a model of Hugging Face's");
+	MQ_TRY(set_adapters(&v, e, err));
 	MQ_TRY(config_of(e, text, err));
-	return e->dir ? put_folder(e, &tuning, err) : MQ_OK;
+	return e->dir ? put_folder(&v, e, err) : MQ_OK;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "session/session.h"
+#include "maquette/fine_tune.h"
 #include "maquette/plan.h"
 #include "maquette/software.h"
 #include "model/builders/lib/transformer.h"
@@ -19,6 +20,7 @@ struct mq_export {
 	const struct mq_model *model;
 	const struct mq_cluster *cluster;
 	const struct mq_train *train;
+	struct mq_tuning tuning; /* --train; imports: not read */
 	const struct mq_plan *plan;
 	struct mq_arena *arena;
 	bool fsdp;        /* megatron: its FSDP instead of its distributed optimizer */
@@ -42,9 +44,11 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 /* MQ_EINPUT: the text of this file trains adapters (LoRA), and the question does not. */
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
 				      struct mq_err *err) MQ_MUST_CHECK;
-/* A framework's names of the modules that adapters stand at, in quotes, ',' between; `names` pairs words of --train
- * with them and ends with NULL. NULL: it has none for one of the words. */
-const char *mq_export_adapters(const struct mq_export *e, const char *targets, const char *const (*names)[2]);
+/* A framework's names of the modules that adapters stand at, in quotes, ',' between; "": all is trained. `names` pairs
+ * words of --train with them and ends with NULL. NULL: it has none for one of the words. Sets the template's lora (those
+ * names), rank, alpha and dropout. */
+struct mq_template;
+const char *mq_export_adapters(const struct mq_export *e, const char *const (*names)[2], struct mq_template *values);
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
 enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
 				     struct mq_err *err) MQ_MUST_CHECK;
@@ -59,6 +63,11 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
 const char *mq_export_nccl(const struct mq_export *e);
 
+/* A file of e->dir; and the model's stack of blocks as Hugging Face's config.json. MQ_EINPUT: no family of its has it. */
+enum mq_status mq_export_put(const struct mq_export *e, const char *name, const char *text,
+			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_huggingface(const struct mq_export *e, const char **config, struct mq_err *err) MQ_MUST_CHECK;
+
 /* Megatron's --recompute-method and --recompute-num-layers of a plan that recomputes fully. */
 const char *mq_export_recompute(const struct mq_export *e, uint32_t *layers);
 /* Megatron's --recompute-modules, spaces between, that the software's recompute_ops are; the same back. NULL: there are
@@ -70,9 +79,16 @@ const char *mq_import_modules(const char *modules, struct mq_arena *arena, const
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags,
 					struct mq_err *err) MQ_MUST_CHECK;
 
+/* What Megatron-LM's flags say of a plan, as values of a template: megatron.sh.in has them all. MQ_EINPUT: a switch that
+ * Megatron does not have, by name. */
+enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_template *values,
+					 struct mq_err *err) MQ_MUST_CHECK;
+
 /* Targets: the settings as text, in the arena. MQ_EINPUT: a file beside it cannot be written; flagscale: the reason why
  * it cannot say this plan. */
 enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_megatron_bridge(const struct mq_export *e, const char **text,
+					 struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;

@@ -73,13 +73,11 @@ static void set_degrees(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "tp", "%u", s->tp);
 	mq_template_set(v, "pp", "%u", s->pp);
 	mq_template_set(v, "cp", s->cp > 1 ? "%u" : "", s->cp);
-	mq_template_set(v, "exchange",
-			s->ulysses <= 1     ? "" :
-			s->ulysses == s->cp ? " --cp-comm-type a2a" :
-					      " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %u %u",
-			s->ulysses, s->cp / mq_or_1(s->ulysses));
+	mq_template_set(v, "all_to_all", s->ulysses > 1 && s->ulysses == s->cp ? "yes" : "");
+	mq_template_set(v, "all_to_all_in", s->ulysses > 1 && s->ulysses < s->cp ? "%u" : "", s->ulysses);
+	mq_template_set(v, "rings_of", "%u", s->cp / mq_or_1(s->ulysses));
 	mq_template_set(v, "ep", s->ep > 1 ? "%u" : "", s->ep);
-	mq_template_set(v, "etp", s->etp && s->etp != s->tp ? " --expert-tensor-parallel-size %u" : "", s->etp);
+	mq_template_set(v, "etp", s->etp && s->etp != s->tp ? "%u" : "", s->etp);
 	mq_template_set(v, "replica_major", e->replica_major ? "yes" : "");
 	mq_template_set(v, "layout", "%s", even ? "" : layout_of(e, n));
 	mq_template_set(v, "virtual", even && s->virtual > 1 ? "%u" : "", s->virtual);
@@ -94,12 +92,12 @@ static void set_switches(struct mq_template *v, const struct mq_export *e)
 	const struct mq_plan *p = &e->resolved;
 	uint32_t same = s->dp * s->cp;
 	bool bucket = p->bucket_B > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B);
-	bool zero1 = s->sync == MQ_SYNC_ZERO1;
+	bool zero1 = s->sync == MQ_SYNC_ZERO1, fsdp = e->fsdp || (s->sync == MQ_SYNC_ZERO3 && same > 1);
 
 	mq_template_set(v, "sequence_parallel", s->sequence_parallel && s->tp > 1 ? "yes" : "");
-	mq_template_set(v, "fsdp", "%s", e->fsdp ? mq_megatron_sharding[s->sync] : "");
+	mq_template_set(v, "fsdp", "%s", fsdp ? mq_megatron_sharding[s->sync] : "");
 	mq_template_set(v, "unfused", s->sync >= MQ_SYNC_ZERO2 ? " --no-gradient-accumulation-fusion" : "");
-	mq_template_set(v, "distributed_optimizer", !e->fsdp && (zero1 || p->offload_optimizer) ? "yes" : "");
+	mq_template_set(v, "distributed_optimizer", !fsdp && (zero1 || p->offload_optimizer) ? "yes" : "");
 	mq_template_set(v, "instances", p->zero_group && p->zero_group < same ? "%u" : "",
 			same / mq_or_1(p->zero_group));
 	mq_template_set(v, "offload_optimizer", p->offload_optimizer ? "yes" : "");
@@ -121,8 +119,7 @@ static void set_recompute(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "recompute_method", "%s", mq_export_recompute(e, &layers));
 	mq_template_set(v, "recompute_layers", e->shape.recompute == MQ_RECOMPUTE_FULL ? "%u" : "", layers);
 	mq_template_set(v, "selective", selective ? "yes" : "");
-	mq_template_set(v, "modules", named ? " --recompute-modules %s" : "",
-			named ? mq_export_modules(e, &unknown) : "");
+	mq_template_set(v, "modules", "%s", named ? mq_export_modules(e, &unknown) : "");
 }
 
 static void set_types(struct mq_template *v, const struct mq_export *e)
@@ -145,7 +142,7 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 							   "tensorwise");
 	mq_template_set(v, "fp4", mq_train_gemm_dtype(t) == MQ_FP4 ? "yes" : "");
 	mq_template_set(v, "capacity", capacity ? "%.9g" : "", t->experts.capacity);
-	mq_template_set(v, "pad", t->experts.pad ? " --moe-pad-expert-input-to-capacity" : "");
+	mq_template_set(v, "pad", capacity && t->experts.pad ? "yes" : "");
 	mq_template_set(v, "flags", "%s", e->software->flags);
 }
 
@@ -209,18 +206,24 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 	return MQ_OK;
 }
 
+enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_template *v, struct mq_err *err)
+{
+	MQ_TRY(check_switches(e, err));
+	set_launch(v, e);
+	set_degrees(v, e);
+	set_switches(v, e);
+	set_recompute(v, e);
+	set_types(v, e);
+	return MQ_OK;
+}
+
 enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
 	const char *model;
 
 	MQ_TRY(mq_export_megatron_model(e, &model, err));
-	MQ_TRY(check_switches(e, err));
-	set_launch(&v, e);
-	set_degrees(&v, e);
-	set_switches(&v, e);
-	set_recompute(&v, e);
-	set_types(&v, e);
+	MQ_TRY(mq_export_megatron_values(e, &v, err));
 	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the flags before them end in that */
 	return mq_template_text(&v, "platforms/launch", "megatron.sh.in", text, err);
 }

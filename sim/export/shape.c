@@ -1,7 +1,9 @@
 /* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
+#include "model/formats/lib/huggingface.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,6 +105,22 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 		text = mq_arena_printf(e->arena, "%s\n", text);
 	}
 	return text;
+}
+
+enum mq_status mq_export_put(const struct mq_export *e, const char *name, const char *text, struct mq_err *err)
+{
+	return mq_file_put(mq_arena_printf(e->arena, "%s/%s", e->dir, name), text, err);
+}
+
+enum mq_status mq_export_huggingface(const struct mq_export *e, const char **config, struct mq_err *err)
+{
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *f = mq_words_open(&memory);
+	enum mq_status status = mq_hf_write(e->model->stack, f, err);
+
+	fclose(f);
+	*config = mq_arena_strdup(e->arena, memory.text);
+	return status;
 }
 
 const char *mq_export_nccl(const struct mq_export *e)
@@ -210,9 +228,10 @@ enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *pat
 	return MQ_OK;
 }
 
-const char *mq_export_adapters(const struct mq_export *e, const char *targets, const char *const (*names)[2])
+const char *mq_export_adapters(const struct mq_export *e, const char *const (*names)[2], struct mq_template *values)
 {
-	const char *list = "", *word;
+	const struct mq_tuning *t = &e->tuning;
+	const char *list = "", *targets = t->kind == MQ_TUNE_LORA ? t->targets : "", *word;
 
 	while ((word = mq_text_next(&targets, "+", e->arena))) {
 		const char *const(*name)[2] = names;
@@ -223,5 +242,9 @@ const char *mq_export_adapters(const struct mq_export *e, const char *targets, c
 			return NULL;
 		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", (*name)[1]);
 	}
+	mq_template_set(values, "lora", "%s", list);
+	mq_template_set(values, "rank", "%u", t->rank);
+	mq_template_set(values, "alpha", "%u", t->alpha);
+	mq_template_set(values, "dropout", "%g", t->dropout);
 	return list;
 }

@@ -183,28 +183,22 @@ static enum mq_status set_adapters(struct mq_template *v, const struct mq_export
 						{ "up_proj w3", "w3" },
 						{ "down linear_fc2 down_proj w2", "w2" },
 						{ NULL, NULL } };
-	const char *modules = "";
-	struct mq_tuning t;
+	const char *modules = mq_export_adapters(e, names, v);
+	const struct mq_tuning *t = &e->tuning;
 
-	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &t, err));
-	if (t.kind == MQ_TUNE_LORA)
-		modules = mq_export_adapters(e, t.targets, names);
 	if (!modules || (*modules && e->model->stack->kv_rank))
 		return mq_bad(err,
 			      "--train lora: torchtitan's recipes have no adapters of %s; ask with targets of its "
 			      "linear layers: qkv proj w1 w3 w2, of models without latent attention",
-			      t.targets);
-	if (*modules && (t.dropout > 0 || t.base || e->model->stack->experts))
+			      t->targets);
+	if (*modules && (t->dropout > 0 || t->base || e->model->stack->experts))
 		return mq_bad(err, "--train lora: torchtitan has %s; %s",
-			      t.dropout > 0 ? "no dropout of what adapters read" :
-			      t.base        ? "no frozen base in another type" :
-					      "no adapters of experts",
-			      t.dropout > 0 ? "give dropout=0" :
-			      t.base        ? "give base=dtype" :
-					      "it is not exported");
-	mq_template_set(v, "lora", "%s", modules);
-	mq_template_set(v, "rank", "%u", t.rank);
-	mq_template_set(v, "alpha", "%u", t.alpha);
+			      t->dropout > 0 ? "no dropout of what adapters read" :
+			      t->base        ? "no frozen base in another type" :
+					       "no adapters of experts",
+			      t->dropout > 0 ? "give dropout=0" :
+			      t->base        ? "give base=dtype" :
+					       "it is not exported");
 	return MQ_OK;
 }
 

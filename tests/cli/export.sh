@@ -131,4 +131,48 @@ try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale
 try 2 'give one of megatron megatron-fsdp' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
+# Megatron-Bridge: what its configuration holds where the program begins to train, each field one of its classes'.
+bridge() { # FLAGS -- QUESTION -- VALUES
+	local flags=() question=(-p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048)
+	while [ "$1" != -- ]; do flags+=("$1"); shift; done; shift
+	while [ "$1" != -- ]; do question+=("$1"); shift; done; shift
+	printf '%s \\\n' "${flags[@]}" >in.sh; rm -rf bridge
+	"$M" export --import in.sh "${question[@]}" -o a.json >/dev/null && "$M" export a.json "${question[@]}" --to megatron-bridge -o bridge &&
+		"$ROOT/tests/flags/run-bridge" bridge >values || { echo "not written: ${flags[*]}"; bad=1; }
+	for v in "$@"; do grep -qxF -- "$v" values || { echo "no '$v' in:"; cat values; bad=1; }; done
+}
+llama=llama:layers=8,hidden=1024,heads=16,kv_heads=8,ffn=2816,vocab=32000
+bridge --use-distributed-optimizer "--tensor-model-parallel-size 2" --sequence-parallel "--pipeline-model-parallel-size 2" --tp-comm-overlap \
+	"--num-virtual-stages-per-pipeline-rank 2" "--context-parallel-size 2" "--cp-comm-type a2a" --overlap-grad-reduce --overlap-param-gather \
+	-- -m $llama --dtype bf16 --software nemo -- 'run pretrain LlamaForCausalLM' 'recipe bf16_mixed' 'model.tensor_model_parallel_size 2' \
+	'model.pipeline_model_parallel_size 2' 'model.virtual_pipeline_model_parallel_size 2' 'model.context_parallel_size 2' 'model.cp_comm_type a2a' \
+	'model.sequence_parallel True' 'train.global_batch_size 32' 'train.micro_batch_size 1' 'model.seq_length 2048' 'ddp.bucket_size 100000000' \
+	'ddp.use_distributed_optimizer True' 'optimizer.use_distributed_optimizer True' 'ddp.overlap_grad_reduce True' 'comm_overlap.tp_comm_overlap True' \
+	'comm_overlap.overlap_param_gather True' 'optimizer.overlap_param_gather_with_optimizer_step True' 'mixed_precision.grad_reduce_in_fp32 False'
+"$M" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 -m $llama --dtype bf16 --software nemo --to megatron >a.sh || bad=1
+grep -q -- '--cp-comm-type a2a \\' a.sh || { echo "nemo is no Megatron-LM any more"; bad=1; }
+bridge --use-distributed-optimizer "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"' --use-tp-pp-dp-mapping \
+	"--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 1" "--num-distributed-optimizer-instances 2" "--optimizer sgd" \
+	-- -m $llama --dtype bf16 --gemm-dtype mxfp8 --grad-dtype fp32 --optimizer momentum -- 'model.pipeline_model_parallel_layout Et*1|t*3|t*3|t*1L' \
+	'dist.use_tp_pp_dp_mapping True' 'model.recompute_granularity full' 'model.recompute_method block' 'model.recompute_num_layers 1' \
+	'ddp.num_distributed_optimizer_instances 2' 'optimizer.optimizer sgd' 'optimizer.sgd_momentum 0.9' 'recipe bf16_with_mxfp8_mixed' \
+	'mixed_precision.grad_reduce_in_fp32 True' 'mixed_precision.reuse_grad_buf_for_mxfp8_param_ag True' 'ddp.grad_reduce_in_fp32 True'
+bridge --use-distributed-optimizer "--expert-model-parallel-size 8" "--tensor-model-parallel-size 2" --sequence-parallel "--expert-tensor-parallel-size 1" \
+	-- -m Qwen/Qwen3-30B-A3B --dtype bf16 --gemm-dtype fp8 --software megatron-bridge-26.06 -- 'run pretrain Qwen3MoeForCausalLM' \
+	'recipe bf16_with_fp8_current_scaling_mixed' 'mixed_precision.first_last_layers_bf16 False' 'mixed_precision.fp8_param_gather True' \
+	'model.expert_model_parallel_size 8' 'model.expert_tensor_parallel_size 1' 'model.moe_flex_dispatcher_backend hybridep' \
+	'model.cuda_graph_impl full_iteration' 'rng.te_rng_tracker True' 'model.use_transformer_engine_op_fuser True'
+printf '%s\n' --use-distributed-optimizer >in.sh
+refused() { # WHY QUESTION...
+	local why=$1; shift
+	"$M" export --import in.sh -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 "$@" -o a.json >/dev/null &&
+		try 2 "$why" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 "$@" --to megatron-bridge; }
+refused "no bridge for model .* a gpt2" -m gpt:layers=8,hidden=1024,heads=16 --dtype bf16
+refused "no recipe of mixed precision of fp32" -m $llama --dtype fp32
+refused "cuda_graph_scope 'qkv'" -m $llama --dtype bf16 --software nemo,cuda_graph_scope=qkv
+refused "not the settings of --software megatron-core" -m $llama --dtype bf16 --software megatron-core
+printf '%s\n' "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params" >in.sh
+refused "is Megatron-FSDP's" -m $llama --dtype bf16 --software nemo
+# which flags of Megatron-LM say
+"$M" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 -m $llama --dtype bf16 --software nemo --to megatron | grep -q 'strategy optim_grads_params' || bad=1
 finish

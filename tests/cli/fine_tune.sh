@@ -28,6 +28,16 @@ try 2 'trains adapters of low rank' export --import lora.sh "${ask[@]}" -o no.js
 try 2 'settings for --train lora' export back.json "${ask[@]}" $lora --to megatron
 "$M" export --import in.sh "${ask[@]}" --train lora:rank=8,targets=qkv -o q.json >/dev/null
 try 2 'PEFT has no adapters of qkv' export q.json "${ask[@]}" --train lora:rank=8,targets=qkv --to deepspeed -o x
+# Megatron-Bridge: its LoRA as its finetune() gets it
+"$M" export q.json "${ask[@]}" --train lora:rank=8,targets=qkv,dropout=.1 --to megatron-bridge -o bridge || bad=1
+CHECKPOINT=base "$ROOT/tests/flags/run-bridge" bridge >values || bad=1
+for v in 'run finetune LlamaForCausalLM' 'recipe fp16_mixed' "lora.target_modules ['linear_qkv']" 'lora.dim 8' 'lora.alpha 32' 'lora.dropout 0.1' \
+	'checkpoint.pretrained_checkpoint base' 'model.seq_length 2048' 'ddp.use_distributed_optimizer True'; do
+	grep -qxF "$v" values || { echo "no '$v' in:"; cat values; bad=1; }; done
+for t in q_proj:'no adapters of q_proj' qkv,base=nf4:'holds the frozen base' qkv,base=fp8:'holds the frozen base'; do
+	"$M" export --import in.sh "${ask[@]}" --train "lora:targets=${t%%:*}" -o no.json >/dev/null
+	try 2 "Megatron-Bridge.* ${t#*:}" export no.json "${ask[@]}" --train "lora:targets=${t%%:*}" --to megatron-bridge -o no; done
+[ ! -e no/train.py ] || { echo "a refusal wrote"; bad=1; }
 # torchtitan's converter, and back
 titan=(-m llama:layers=4,hidden=1024,heads=16,kv_heads=4,ffn=2816,seq=1024 -p "gpu=A100-SXM4-40GB nodes=1" --batch 16 --software torchtitan)
 "$M" search "${titan[@]}" --train lora:rank=8,targets=qkv+proj+w1+w3 --fix dp=8 --evals 1 -j 1 -o titan >/dev/null || bad=1

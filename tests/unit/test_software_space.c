@@ -485,9 +485,9 @@ static bool writes(const char *target, const struct mq_software *s, const struct
 	enum mq_status status = mq_export_open(&e, &own, &err);
 
 	if (status == MQ_OK)
-		status = !strcmp(target, "megatron")  ? mq_export_megatron(&e, &text, &err) :
-			 !strcmp(target, "deepspeed") ? mq_export_deepspeed(&e, &text, &err) :
-							mq_export_torchtitan(&e, &text, &err);
+		status = !strncmp(target, "megatron", 8) ? mq_export_megatron(&e, &text, &err) :
+			 !strcmp(target, "deepspeed")    ? mq_export_deepspeed(&e, &text, &err) :
+							   mq_export_torchtitan(&e, &text, &err);
 	assert_true(status != MQ_OK || *text);
 	snprintf(why, size, "%.*s", (int)size - 1, err.text);
 	return status == MQ_OK;

@@ -8,7 +8,7 @@
  *    "FIELD": {"value": x, "from": "documented"|"counted"|"fitted", "source": "..."}, ...,
  *    "runs": {"schedules": ["1f1b", ...], "sync": [...], "recompute": [...], "devices": ["gpu"],
  *             "uneven_stages": true, ...}}
- * "listed" (not inherited) marks those that `runs_in` names; "target" is the one of `export --to` whose
+ * "listed" (not inherited) marks those that `runs_in` names; "target" names those of `export --to` whose
  * settings are this software's, as of "release"; "flags" what export adds to them. A value with "from": "fitted" also has "rows" (what
  * it rests on) and "interval" ([low, high]). What a file does not say is its parent's, in the end the default of the
  * field table (mq_software_fields).
@@ -131,7 +131,7 @@ struct mq_software {
 	const char *name; /* as asked for: "NAME" or "NAME,key=value,..." */
 	const char *file; /* the software's own name, without options */
 	const char *about;
-	const char *target;  /* of `export --to`; NULL = none */
+	const char *target;  /* words of `export --to`; NULL = none */
 	const char *release; /* of the framework whose settings these are, as its registry names it; or NULL */
 	bool halves_causal;  /* its log counts half of causal attention ("log_flop": "causal"; else all: "whole") */
 	const char *flags;   /* that export adds whatever the plan; "" = none */
