@@ -179,17 +179,13 @@ uint32_t shapes_divisors(uint32_t n, uint32_t *divisor, uint32_t room)
 	return count;
 }
 
-static bool allowed(uint32_t fix, uint32_t max, uint32_t value)
-{
-	return (!fix || fix == value) && (!max || value <= max);
-}
-
 static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 {
-	return allowed(l->fix_dp, l->max_dp, p->dp) && allowed(l->fix_tp, l->max_tp, p->tp) &&
-	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) && allowed(l->fix_ep, 0, p->ep) &&
-	       allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) && allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) &&
-	       allowed(l->fix_virtual, 0, p->virtual) &&
+	return mq_degree_allowed(l->fix_dp, l->max_dp, p->dp) && mq_degree_allowed(l->fix_tp, l->max_tp, p->tp) &&
+	       mq_degree_allowed(l->fix_pp, l->max_pp, p->pp) && mq_degree_allowed(l->fix_cp, 0, p->cp) &&
+	       mq_degree_allowed(l->fix_ep, 0, p->ep) && mq_degree_allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) &&
+	       mq_degree_allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) &&
+	       mq_degree_allowed(l->fix_virtual, 0, p->virtual) &&
 	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline || p->pp == 1) &&
 	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);

@@ -190,6 +190,35 @@ static void switches_are_moves(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* A plan takes over how often another exchanges what, not where it runs; what changes nothing there it leaves. */
+static void decisions_go_over(void **state)
+{
+	struct mq_plan other, plan, got;
+	struct question q;
+
+	ask(&q, 8);
+	shape(&q,
+	      (struct mq_shape){
+		      .dp = 4, .pp = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B, .sync = MQ_SYNC_ZERO2 },
+	      &other);
+	mq_switch_set(&q.problem, &other, MQ_DECISION_BUCKET, 1e7);
+	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 1, .sync = MQ_SYNC_ZERO1 }, &plan);
+	assert_true(mq_move_like(&q.space, &plan, &other, &q.arena, &got));
+	assert_int_equal(got.micro_batches, 4);
+	assert_int_equal(mq_plan_stage_count(&got), 1);
+	for (uint32_t i = 0; i < got.n_configs; i++)
+		assert_true(got.config[i].n_devices == 8 && got.config[i].sync == MQ_SYNC_ZERO2);
+	assert_true(mq_plan_value(&got, MQ_DECISION_BUCKET) == 1e7);
+	shape(&q, (struct mq_shape){ .tp = 4, .micro_batches = 1 }, &plan);
+	assert_true(mq_move_like(&q.space, &plan, &other, &q.arena, &got));
+	assert_int_equal(got.config[0].sync, MQ_SYNC_ALLREDUCE);
+	assert_true(mq_plan_leaves(&got, MQ_DECISION_BUCKET));
+	other.micro_batches = 8; /* four samples each: too few for eight replicas */
+	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 1 }, &plan);
+	assert_false(mq_move_like(&q.space, &plan, &other, &q.arena, &got));
+	mq_arena_fini(&q.arena);
+}
+
 /* The largest remainder has what is left over, the first of equals. */
 static void samples_are_dealt_out(void **state)
 {
@@ -399,7 +428,8 @@ int main(void)
 		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
 		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
 		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),
-		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out)
+		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out),
+		cmocka_unit_test(decisions_go_over)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,11 @@ bool mq_move_places(const struct mq_move *move)
 	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
 }
 
+bool mq_move_quiet(const struct mq_move *move)
+{
+	return move->kind >= MICRO && move->kind <= OFFLOAD && move->kind != SYNC;
+}
+
 uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *arena,
 		       struct mq_move **moves)
 {
@@ -608,13 +613,36 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 	return false;
 }
 
-bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
-		   struct mq_arena *arena, struct mq_plan *out)
+static bool sound(const struct mq_move_space *space, struct mq_plan *plan)
 {
 	const struct mq_question *q = space->problem->q;
 	const struct mq_limits *limits = space->problem->limits;
 	struct mq_err none = MQ_ERR_INIT;
 	char message[256];
+
+	plan->engine_objective = NAN;
+	mq_limits_apply(limits, plan, q->train);
+	return mq_plan_check(plan, q->model, q->cluster, q->train, &none) == MQ_OK &&
+	       mq_limits_hold(limits, plan, q->train, message, sizeof(message)) &&
+	       mq_software_runs(mq_software_of(space->problem), q, plan, message, sizeof(message));
+}
+
+bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_plan *other,
+		  struct mq_arena *arena, struct mq_plan *out)
+{
+	mq_plan_copy(out, plan, arena);
+	out->micro_batches = other->micro_batches;
+	for (uint32_t i = 0; i < out->n_configs; i++)
+		if (out->config[i].split[MQ_DIM_BATCH] > 1)
+			out->config[i].sync = other->config[0].sync;
+	mq_switches_like(space->problem, out, other);
+	mq_plan_compact(out, arena);
+	return sound(space, out);
+}
+
+bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
+		   struct mq_arena *arena, struct mq_plan *out)
+{
 	struct view v;
 
 	if (move->kind == DEGREES) {
@@ -627,9 +655,5 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 			return false;
 		mq_plan_compact(out, arena);
 	}
-	out->engine_objective = NAN;
-	mq_limits_apply(limits, out, q->train);
-	return mq_plan_check(out, q->model, q->cluster, q->train, &none) == MQ_OK &&
-	       mq_limits_hold(limits, out, q->train, message, sizeof(message)) &&
-	       mq_software_runs(mq_software_of(space->problem), q, out, message, sizeof(message));
+	return sound(space, out);
 }

@@ -42,9 +42,17 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 /* Does the move change which devices do it, and nothing else? What such a plan gains may be contention alone. */
 bool mq_move_places(const struct mq_move *move);
 
+/* Does it leave alone which device does what, and how gradients travel? The screened time of such is near the truth. */
+bool mq_move_quiet(const struct mq_move *move);
+
 /* The plan after the move, in `arena`; false where there is none. */
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out);
+
+/* The plan with the micro-batches, the gradient sync and the decisions (switches.h) of another; false where there is
+ * none. */
+bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_plan *other,
+		  struct mq_arena *arena, struct mq_plan *out);
 
 /* Hash of what a plan does: equal for plans that lower to the same schedule because they differ only in what has no
  * effect there (sync without replicas, schedule without stages, selective recomputation of nothing, shares that are

@@ -11,7 +11,8 @@
  * (chosen): neighbours screened as more than that slower are forgotten. gain: what is less is no progress, so that a
  * way down ends. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
-static const double slack = 0.03, gain = 1e-3, PI = 3.14159265358979323846;
+/* tired (chosen): how much worse a family seems for each plan since its best. */
+static const double slack = 0.03, gain = 1e-3, tired = 1e-3, PI = 3.14159265358979323846;
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 {
@@ -22,6 +23,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 	mq_map_init(&r->judged, problem->arena, 512);
 	mq_map_init(&r->known, problem->arena, 4096);
 	mq_map_init(&r->times, problem->arena, 512);
+	mq_map_init(&r->families, problem->arena, 64);
 	mq_map_init(&r->places, problem->arena, 512);
 	/* a screen takes time in proportion to the devices */
 	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
@@ -50,7 +52,8 @@ static double value_of(const struct mq_refine *r, const struct mq_plan *plan, do
 static double worth(const struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
 {
 	static const double each = 0.003; /* chosen: of twice as many devices */
-	double devices = r->width < WIDTH ? result->n_simulated : 0, stages = mq_plan_stage_count(plan);
+	double devices = r->width < WIDTH ? result->n_simulated : 0;
+	double stages = mq_plan_stage_count(plan) / mq_or_1(plan->virtual);
 
 	return value_of(r, plan, result->step_time_s) * (1 + each * log2(fmax(1, devices / stages)));
 }
@@ -101,17 +104,44 @@ static bool same_time(const struct mq_refine *r, double screened_s)
 	return mq_map_find(&r->times, bits_of(screened_s)) != MQ_NONE;
 }
 
-/* Where the worst of the kept points makes room; NULL where this one is no better than any of them. */
-static struct mq_refine_point *room_for(struct mq_refine *r, double value)
+/* A value of a point's family, worse for each plan since its best: a search is not to spend itself in one. */
+static double worn(const struct mq_refine *r, const struct mq_refine_point *p, double value)
 {
-	uint32_t worst = 0;
+	return value * (1 + tired * r->of_family[p->family].idle);
+}
+
+/* Where the worst of the kept points of the largest family makes room; NULL where this one is worse. */
+static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint32_t family)
+{
+	struct mq_refine_point *worst = NULL;
+	uint32_t size[MQ_REFINE_POINTS] = { 0 }, most = 0;
 
 	if (r->n < MQ_REFINE_POINTS)
 		return &r->point[r->n++];
-	for (uint32_t i = 1; i < r->n; i++)
-		if (r->point[i].value > r->point[worst].value)
-			worst = i;
-	return value < r->point[worst].value ? &r->point[worst] : NULL;
+	for (uint32_t i = 0; i < r->n; i++) {
+		for (uint32_t k = 0; k < r->n; k++)
+			size[i] += r->point[k].family == r->point[i].family;
+		most = size[i] > most ? size[i] : most;
+	}
+	for (uint32_t i = 0; i < r->n; i++)
+		if (size[i] == most && (!worst || r->point[i].value > worst->value))
+			worst = &r->point[i];
+	return value < worst->value || family != worst->family ? worst : NULL;
+}
+
+/* The family of a judged plan, which hears its value. */
+static uint32_t family_hears(struct mq_refine *r, const struct mq_plan *plan, double value)
+{
+	uint32_t before = r->families.n, at = mq_map_add(&r->families, family_of(plan));
+
+	if (at == before)
+		MQ_PUSH(r->problem->arena, r->of_family, before, r->family_room,
+			(struct mq_refine_family){ .best = INFINITY });
+	struct mq_refine_family *f = &r->of_family[at];
+
+	f->idle = value < f->best * (1 - gain) ? 0 : f->idle + 1;
+	f->best = fmin(f->best, value);
+	return at;
 }
 
 void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
@@ -123,19 +153,20 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 	if (result->verdict != MQ_VERDICT_OK)
 		return;
 	double value = worth(r, plan, result);
+	uint32_t family = family_hears(r, plan, value);
 
 	r->best = fmin(r->best, value);
 	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
 		if (r->point[i].value == value)
 			return; /* there already */
-	struct mq_refine_point *p = room_for(r, value);
+	struct mq_refine_point *p = room_for(r, value, family);
 
 	if (!p)
 		return;
 	struct mq_plan *copy = p->plan ? p->plan : mq_arena_array(r->problem->arena, 1, struct mq_plan);
 
 	mq_plan_copy(copy, plan, r->problem->arena);
-	*p = (struct mq_refine_point){ .plan = copy, .value = value, .family = family_of(plan), .screened_s = NAN };
+	*p = (struct mq_refine_point){ .plan = copy, .value = value, .family = family, .screened_s = NAN };
 }
 
 bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
@@ -150,11 +181,11 @@ static double contention(const struct mq_refine_point *p)
 	return (p->value / p->screened_s + p->sum) / (1 + p->heard);
 }
 
-/* May it look on for what could be better than the best? With a third of an expansion for each proposal screening
+/* May it look on for what could be better than the best? With a fifth of an expansion for each proposal screening
  * takes no more time than the simulator, or little; without, the likeliest of what is known is proposed. */
 static bool may_look(const struct mq_refine *r)
 {
-	return r->known.n < r->width * (4 + r->n_asked / 3);
+	return r->known.n < r->width * (4 + r->n_asked / 5);
 }
 
 /* What a point's next neighbour is thought to take, of a point whose neighbours are not known what the best one of
@@ -189,7 +220,8 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 	bool look = may_look(r);
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double mean = expected(r, &r->point[i], look), gained = improvement(r, mean);
+		double mean = worn(r, &r->point[i], expected(r, &r->point[i], look));
+		double gained = improvement(r, mean);
 
 		if (isfinite(mean) && (gained > most || (gained == most && mean < least)))
 			most = gained, least = mean, best = &r->point[i];
@@ -292,21 +324,22 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	return time;
 }
 
-/* One move down from a plan, by the analytic executor's clock, among a part of its neighbours. */
-static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
+/* One move down from a plan, by the analytic executor's clock, among a part of its neighbours or all quiet ones. */
+static bool step_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, double *screened_s, struct mq_arena *arena)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
 	struct mq_move *move;
 	uint32_t n = mq_moves_list(&r->space, plan, &r->scratch, &move), tried = 0, i = 0;
-	uint32_t most = slice_size(r) < SHORT_SLICE ? slice_size(r) : SHORT_SLICE;
+	uint32_t most = slice_size(r) < SHORT_SLICE ? slice_size(r) : SHORT_SLICE, width = r->width / (quiet ? 1 : 4);
 	bool found = false;
 
 	MQ_SHUFFLE(r->problem->rng, move, n)
-	while (i < n && tried < r->width / 4 && !found && mq_tick(r->problem, (double)NAN, "refining")) {
+	while (i < n && tried < width && !found && mq_tick(r->problem, (double)NAN, "refining")) {
 		struct slice s = { .n = 0 };
 
-		while (i < n && tried + s.n < r->width / 4 && s.n < most)
-			add_near(r, plan, &move[i++], &s);
+		for (; i < n && tried + s.n < width && s.n < most; i++)
+			if (!quiet || mq_move_quiet(&move[i]))
+				add_near(r, plan, &move[i], &s);
 		screen_slice(r, &s);
 		tried += s.n;
 		for (uint32_t k = 0; k < s.n && !found; k++) {
@@ -322,12 +355,12 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screene
 }
 
 /* As far down as there is a way. */
-static void go_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
+static void go_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, double *screened_s, struct mq_arena *arena)
 {
 	bool down = true;
 
 	for (uint32_t i = 0; i < DEPTH && down; i++)
-		down = step_down(r, plan, screened_s, arena);
+		down = step_down(r, plan, quiet, screened_s, arena);
 }
 
 static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct mq_plan *plan, double screened_s)
@@ -347,9 +380,9 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 /* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
 static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
 {
-	uint32_t key[] = { move->kind, move->a, move->b, move->n }, before = r->places.n;
+	uint32_t key[] = { p->family, move->kind, move->a, move->b, move->n }, before = r->places.n;
 
-	return mq_map_add(&r->places, mq_hash(p->family, key, sizeof(key))) < before;
+	return mq_map_add(&r->places, mq_hash(MQ_HASH_INIT, key, sizeof(key))) < before;
 }
 
 /* The next neighbour of a point; false: it is known by now. */
@@ -362,11 +395,54 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
 	double screened_s = near->screened_s;
 
 	if (screened_s < p->screened_s * (1 - gain))
-		go_down(r, plan, &screened_s, arena);
+		go_down(r, plan, false, &screened_s, arena);
 	if (may_look(r) && screened_s > r->best * (1 - gain))
 		return false;
 	propose(r, p, plan, screened_s);
 	return true;
+}
+
+/* The point of least value, of a family (MQ_NONE: of any), each family `as worn` or not. */
+static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, bool as_worn)
+{
+	struct mq_refine_point *best = NULL;
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct mq_refine_point *p = &r->point[i];
+		double value = as_worn ? worn(r, p, p->value) : p->value;
+
+		if ((family == MQ_NONE || family == p->family) && value < least)
+			least = value, best = p;
+	}
+	return best;
+}
+
+/* What the best plan decides may suit other families too, whose own way there is longer than their turns: the best of
+ * each with the decisions of the best of all, and down from there. Once for each family and these decisions. */
+static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
+
+	for (uint32_t f = 0; best && f < r->families.n && may_look(r); f++) {
+		const struct mq_refine_point *p = f == best->family ? NULL : best_point(r, f, false);
+		struct mq_arena_mark mark = mq_arena_mark(arena);
+
+		if (!p || !mq_move_like(&r->space, p->plan, best->plan, arena, plan) || mq_refine_met(r, plan))
+			continue;
+		uint32_t before = r->known.n;
+		double screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
+		bool fresh = r->known.n > before;
+
+		if (fresh && screened_s < p->value)
+			go_down(r, plan, true, &screened_s, arena);
+		if (fresh && screened_s < r->best * (1 - gain) && !same_time(r, screened_s)) {
+			propose(r, p, plan, screened_s);
+			return true;
+		}
+		mq_arena_rewind(arena, mark);
+	}
+	return false;
 }
 
 /* `n` random moves from a plan. */
@@ -386,16 +462,13 @@ static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, ui
 	return now;
 }
 
-/* A few random moves from the best, then down: the first that could be better than the best, else the one that comes
- * nearest. */
+/* A few random moves from the best that is not worn out, then down: the first that could be better than the best, else
+ * the one that comes nearest. */
 static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
-	struct mq_refine_point *best = NULL;
+	struct mq_refine_point *best = best_point(r, MQ_NONE, true);
 	double least_s = INFINITY;
 
-	for (uint32_t i = 0; i < r->n; i++)
-		if (!best || r->point[i].value < best->value)
-			best = &r->point[i];
 	for (uint32_t round = 0; best && round < KICKS && least_s > r->best * (1 - gain) &&
 				 (isinf(least_s) || may_look(r)) && mq_tick(r->problem, (double)NAN, "refining");
 	     round++) {
@@ -410,7 +483,7 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 		if (isinf(s))
 			continue;
 		if (may_look(r))
-			go_down(r, &now, &s, arena);
+			go_down(r, &now, false, &s, arena);
 		if (s < least_s && !same_time(r, s)) {
 			least_s = s;
 			mq_plan_copy(plan, &now, arena);
@@ -425,6 +498,8 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 {
 	struct mq_refine_point *p;
 
+	if (cross(r, arena, plan))
+		return true;
 	while ((p = choose(r))) {
 		if (!p->expanded) {
 			if (!expand(r, p))

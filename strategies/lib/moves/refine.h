@@ -7,6 +7,9 @@
  * above the best are not proposed while there is more to look at, and when nothing below is left, random moves are made
  * from the best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
+ * A family are the plans that use the devices alike. Each of its plans that does not improve on it is to its
+ * disadvantage, so that others have their turns; and what the best plan decides is tried on the best of each.
+ *
  * Not a proof of anything: what it ends at is a local optimum of these moves. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_REFINE_H
 #define MQ_LIB_MOVES_REFINE_H
@@ -24,12 +27,18 @@ struct mq_refine_near {
 struct mq_refine_point {
 	struct mq_plan *plan;
 	double value, screened_s; /* value: of the objective, simulated */
-	uint64_t family;          /* how it uses the devices */
+	uint32_t family;          /* how it uses the devices: index into of_family */
 	bool expanded;
 	uint32_t n, next;
 	uint32_t heard; /* neighbours judged, and the sum of how far they were above their screened times */
 	double sum;
 	struct mq_refine_near *near; /* [n] by screened_s */
+};
+
+/* Plans that use the devices alike. */
+struct mq_refine_family {
+	double best;   /* value judged */
+	uint32_t idle; /* plans judged since */
 };
 
 struct mq_refine_asked {
@@ -45,7 +54,9 @@ struct mq_refine {
 	struct mq_map times;  /* screened times proposed, to the last bit */
 	struct mq_map known;  /* effects screened; index into screened_s */
 	double *screened_s;
-	uint32_t room;
+	struct mq_map families; /* index into of_family */
+	struct mq_refine_family *of_family;
+	uint32_t room, family_room;
 	double best;         /* value judged */
 	uint64_t expansions; /* and the sum of what their best neighbours promised, over what the point had */
 	double brought;

@@ -114,3 +114,14 @@ void mq_switch_set(const struct mq_problem *problem, struct mq_plan *plan, enum 
 		plan->explicit |= d->bit;
 	}
 }
+
+void mq_switches_like(const struct mq_problem *problem, struct mq_plan *plan, const struct mq_plan *other)
+{
+	for (uint32_t d = 0; d < MQ_N_DECISIONS; d++) {
+		enum mq_decision_id id = (enum mq_decision_id)d;
+		double value[MQ_SWITCH_VALUES];
+
+		if (mq_switch_values(problem, plan, id, value))
+			mq_switch_set(problem, plan, id, present(problem, other, id));
+	}
+}

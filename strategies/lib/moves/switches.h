@@ -15,5 +15,7 @@ enum { MQ_SWITCH_VALUES = 8 };
 uint32_t mq_switch_values(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
 			  double value[MQ_SWITCH_VALUES]);
 void mq_switch_set(const struct mq_problem *problem, struct mq_plan *plan, enum mq_decision_id id, double value);
+/* Gives the plan the decisions of another, as far as they are moves that change something. */
+void mq_switches_like(const struct mq_problem *problem, struct mq_plan *plan, const struct mq_plan *other);
 
 #endif
