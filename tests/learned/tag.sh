@@ -20,7 +20,7 @@ while read -r name model batch seq; do
 		file == 2 { if (!h || t < h) h = t; next }
 		n <= 50 && (!a || t < a) { a = t }
 		n <= 800 && (!b || t < b) { b = t }
-		!d || t < d { d = t; devices = $c["devices"]; plan = $0; sub(/^.*,"/, "\"", plan); if (plan !~ /^"/) plan = $NF }
+		!d || t < d { d = t; devices = $c["devices"]; plan = $0; sub(/^.*,"/, "\"", plan); sub(/",.*/, "\"", plan); if (plan !~ /^"/) plan = $NF }
 		END { printf "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s\n", head, kind, base, base / a, base / b, base / d, base / h,
 			devices, plan }' false/candidates.csv true/candidates.csv >>"$out"
 done <<-LIST
