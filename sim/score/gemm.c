@@ -63,7 +63,8 @@ static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, struct 
 	return MQ_OK;
 }
 
-/* short: 3 and 3 replays of a graph of `calls` before 6 that are timed; 1s: as many as take a second. */
+/* short: `calls` of them three times, and their graph replayed three times, before six replays that are timed; 1s: as
+ * many as take a second. */
 static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
 {
 	double calls;
@@ -71,8 +72,8 @@ static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gem
 	MQ_TRY(mq_csv_range(csv, i, "calls", 6, 1, MQ_KERNEL_MOST, &calls, err));
 	row->loop = mq_csv_word(csv, i, "loop");
 	if (!strcmp(row->loop, "short")) {
-		row->s.from = 3.5 * calls;
-		row->s.to = 9.5 * calls;
+		row->s.from = 6 * calls;
+		row->s.to = 12 * calls;
 	} else if (!strcmp(row->loop, "1s")) {
 		row->s.to = INFINITY;
 	} else if (*row->loop) {
