@@ -145,38 +145,48 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	return mq_bad(err, "'%s' is no model file that can be read%s", path, readers);
 }
 
-static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
+static const char *before_options(const char *spec, struct mq_arena *arena)
+{
+	return mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
+}
+
+/* A builder's model, a graph, a file or a shipped configuration; *model NULL: none has that name. */
+static enum mq_status load_known(const struct mq_model_request *request, struct mq_arena *arena,
 				 struct mq_model **model, struct mq_err *err)
 {
-	const char *path;
-
-	if (!request->spec || !*request->spec)
-		return mq_bad(err, "no model given; use -m NAME[:key=value,...] or -m FILE");
-	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec);
-	const char *options = request->spec[strlen(name)] ? request->spec + strlen(name) + 1 : NULL;
+	const char *name = before_options(request->spec, arena), *options = strchr(request->spec, ':'), *path;
 	const struct mq_format *builder = find_builder(name);
 
+	*model = NULL;
 	if (builder)
-		return builder->build(name, options, request, arena, model, err);
+		return builder->build(name, options ? options + 1 : NULL, request, arena, model, err);
 	MQ_TRY(mq_graph_find(request->spec, request->seq, arena, &path, err));
 	if (!path)
 		path = file_path(request->spec, arena);
-	if (!path && strchr(name, '/')) {
-		MQ_TRY(mq_hf_load_shipped(request, arena, model, err));
-		if (*model)
-			return MQ_OK;
-	}
-	if (!path) {
-		const char *near, *named = mq_model_named(name, arena, &near);
-		struct mq_model_request said = *request;
+	if (path)
+		return load_file(path, request, arena, model, err);
+	return strchr(name, '/') ? mq_hf_load_shipped(request, arena, model, err) : MQ_OK;
+}
 
-		if (!named || !strcmp(named, name)) /* or names.json turns in a circle */
-			return unknown_model(request->spec, name, near, arena, err);
-		said.spec = !options ? named :
-				       mq_arena_printf(arena, "%s%c%s", named, strchr(named, ':') ? ',' : ':', options);
-		return load_whole(&said, arena, model, err);
-	}
-	return load_file(path, request, arena, model, err);
+static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
+				 struct mq_model **model, struct mq_err *err)
+{
+	struct mq_model_request said = *request;
+	const char *near;
+
+	if (!request->spec || !*request->spec)
+		return mq_bad(err, "no model given; use -m NAME[:key=value,...] or -m FILE");
+	MQ_TRY(load_known(request, arena, model, err));
+	if (*model)
+		return MQ_OK;
+	const char *name = before_options(request->spec, arena), *options = strchr(request->spec, ':');
+	said.spec = mq_model_named(name, arena, &near);
+	if (said.spec && options)
+		said.spec =
+			mq_arena_printf(arena, "%s%c%s", said.spec, strchr(said.spec, ':') ? ',' : ':', options + 1);
+	if (said.spec)
+		MQ_TRY(load_known(&said, arena, model, err));
+	return *model ? MQ_OK : unknown_model(request->spec, name, near, arena, err);
 }
 
 enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,

@@ -10,7 +10,8 @@
 
 enum { MOST_NEAR = 4 };
 
-/* A name's letters, digits and points in lower case (1.3b is not 13b), without the words behind it that leave the model as it is. */
+/* A name's letters, digits and points in lower case (1.3b is not 13b), without the words behind it that leave the model
+ * as it is. */
 static const char *letters(const char *name, struct mq_arena *arena)
 {
 	static const char neutral[] = "hf base it instruct chat pt v0.1 v1.0 uncased bf16";

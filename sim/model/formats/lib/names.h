@@ -6,8 +6,9 @@
 #include "maquette/model.h"
 
 /* The specification that a name stands for: ORG/NAME of the shipped configuration with this NAME, whatever the case and
- * what stands between letters, digits and points, without words that leave the model as it is (hf, base, instruct, v0.1); or
- * "FAMILY:size=SIZE" for FAMILY-SIZE; or what platforms/models/names.json has for it. NULL: none; *near has those that share most of its words, "" = none do. */
+ * what stands between letters, digits and points, without words that leave the model as it is (hf, base, instruct, v0.1);
+ * "FAMILY:size=SIZE" for FAMILY-SIZE; or what platforms/models/names.json has for it, which is not looked up there again.
+ * NULL: none; *near has those that share most of its words, "" = none do. */
 const char *mq_model_named(const char *name, struct mq_arena *arena, const char **near);
 
 #endif
