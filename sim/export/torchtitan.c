@@ -11,7 +11,6 @@
 #include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
-#include "maquette/fine_tune.h"
 
 /* Which of torchtitan's models has the parts for a stack. */
 enum mq_titan_family { MQ_TITAN_LLAMA3, MQ_TITAN_QWEN3, MQ_TITAN_DEEPSEEK };
