@@ -25,10 +25,8 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 /* PEFT's names of the modules with an adapter; QLoRA's base is bitsandbytes'. */
 static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
-	static const char *const names[][2] = { { "q_proj", "q_proj" },       { "k_proj", "k_proj" },
-						{ "v_proj", "v_proj" },       { "o_proj", "o_proj" },
-						{ "gate_proj", "gate_proj" }, { "up_proj", "up_proj" },
-						{ "down_proj", "down_proj" }, { NULL, NULL } };
+	static const char *const names[][2] = { { "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj", NULL },
+						{ NULL, NULL } };
 
 	if (!mq_export_adapters(e, names, v))
 		return mq_bad(err,

@@ -45,8 +45,8 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
 				      struct mq_err *err) MQ_MUST_CHECK;
 /* A framework's names of the modules that adapters stand at, in quotes, ',' between; "": all is trained. `names` pairs
- * words of --train with them and ends with NULL. NULL: it has none for one of the words. Sets the template's lora (those
- * names), rank, alpha and dropout. */
+ * words of --train with them (NULL: the words themselves) and ends with NULL. NULL: it has none for one of the words.
+ * Sets the template's lora (those names), rank, alpha and dropout. */
 struct mq_template;
 const char *mq_export_adapters(const struct mq_export *e, const char *const (*names)[2], struct mq_template *values);
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */

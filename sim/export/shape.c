@@ -240,7 +240,7 @@ const char *mq_export_adapters(const struct mq_export *e, const char *const (*na
 			name++;
 		if (!(*name)[0])
 			return NULL;
-		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", (*name)[1]);
+		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", (*name)[1] ? (*name)[1] : word);
 	}
 	mq_template_set(values, "lora", "%s", list);
 	mq_template_set(values, "rank", "%u", t->rank);
