@@ -427,18 +427,18 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 	for (uint32_t f = 0; best && f < r->families.n && may_look(r); f++) {
 		const struct mq_refine_point *p = f == best->family ? NULL : best_point(r, f, false);
 		struct mq_arena_mark mark = mq_arena_mark(arena);
-
-		if (!p || !mq_move_like(&r->space, p->plan, best->plan, arena, plan) || mq_refine_met(r, plan))
-			continue;
 		uint32_t before = r->known.n;
-		double screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
-		bool fresh = r->known.n > before;
+		double screened_s = INFINITY;
 
-		if (fresh && screened_s < p->value)
-			go_down(r, plan, true, &screened_s, arena);
-		if (fresh && screened_s < r->best * (1 - gain) && !same_time(r, screened_s)) {
-			propose(r, p, plan, screened_s);
-			return true;
+		if (p && mq_move_like(&r->space, p->plan, best->plan, arena, plan) && !mq_refine_met(r, plan))
+			screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
+		if (r->known.n > before) {
+			if (screened_s < p->value)
+				go_down(r, plan, true, &screened_s, arena);
+			if (screened_s < r->best * (1 - gain) && !same_time(r, screened_s)) {
+				propose(r, p, plan, screened_s);
+				return true;
+			}
 		}
 		mq_arena_rewind(arena, mark);
 	}
