@@ -132,8 +132,9 @@ try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch
 try 2 'give one of megatron megatron-fsdp' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
 # Megatron-Bridge: what its configuration holds where the program begins to train, each field one of its classes'.
+h100=(-p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048)
 bridge() { # FLAGS -- QUESTION -- VALUES
-	local flags=() question=(-p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048)
+	local flags=() question=("${h100[@]}")
 	while [ "$1" != -- ]; do flags+=("$1"); shift; done; shift
 	while [ "$1" != -- ]; do question+=("$1"); shift; done; shift
 	printf '%s \\\n' "${flags[@]}" >in.sh; rm -rf bridge
@@ -149,7 +150,7 @@ bridge --use-distributed-optimizer "--tensor-model-parallel-size 2" --sequence-p
 	'model.sequence_parallel True' 'train.global_batch_size 32' 'train.micro_batch_size 1' 'model.seq_length 2048' 'ddp.bucket_size 100000000' \
 	'ddp.use_distributed_optimizer True' 'optimizer.use_distributed_optimizer True' 'ddp.overlap_grad_reduce True' 'comm_overlap.tp_comm_overlap True' \
 	'comm_overlap.overlap_param_gather True' 'optimizer.overlap_param_gather_with_optimizer_step True' 'mixed_precision.grad_reduce_in_fp32 False'
-"$M" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 -m $llama --dtype bf16 --software nemo --to megatron >a.sh || bad=1
+"$M" export a.json "${h100[@]}" -m $llama --dtype bf16 --software nemo --to megatron >a.sh || bad=1
 grep -q -- '--cp-comm-type a2a \\' a.sh || { echo "nemo is no Megatron-LM any more"; bad=1; }
 bridge --use-distributed-optimizer "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"' --use-tp-pp-dp-mapping \
 	"--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 1" "--num-distributed-optimizer-instances 2" "--optimizer sgd" \
@@ -165,8 +166,9 @@ bridge --use-distributed-optimizer "--expert-model-parallel-size 8" "--tensor-mo
 printf '%s\n' --use-distributed-optimizer >in.sh
 refused() { # WHY QUESTION...
 	local why=$1; shift
-	"$M" export --import in.sh -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 "$@" -o a.json >/dev/null &&
-		try 2 "$why" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 "$@" --to megatron-bridge; }
+	"$M" export --import in.sh "${h100[@]}" "$@" -o a.json >/dev/null || bad=1
+	try 2 "$why" export a.json "${h100[@]}" "$@" --to megatron-bridge
+}
 refused "no bridge for model .* a gpt2" -m gpt:layers=8,hidden=1024,heads=16 --dtype bf16
 refused "no recipe of mixed precision of fp32" -m $llama --dtype fp32
 refused "cuda_graph_scope 'qkv'" -m $llama --dtype bf16 --software nemo,cuda_graph_scope=qkv
@@ -174,5 +176,5 @@ refused "not the settings of --software megatron-core" -m $llama --dtype bf16 --
 printf '%s\n' "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params" >in.sh
 refused "is Megatron-FSDP's" -m $llama --dtype bf16 --software nemo
 # which flags of Megatron-LM say
-"$M" export a.json -p "gpu=H100-SXM-80GB nodes=2" --batch 32 --seq 2048 -m $llama --dtype bf16 --software nemo --to megatron | grep -q 'strategy optim_grads_params' || bad=1
+"$M" export a.json "${h100[@]}" -m $llama --dtype bf16 --software nemo --to megatron | grep -q 'strategy optim_grads_params' || bad=1
 finish
