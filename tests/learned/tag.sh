@@ -14,9 +14,9 @@ while read -r name model batch seq; do
 	done
 	awk -F, -v head="$name,$batch,${seq:-}" '
 		FNR == 1 { file++; for (i = 1; i <= NF; i++) c[$i] = i; next }
-		$c["verdict"] != "ok" { next }
 		{ t = $c["step_time_s"]; n = $c["index"] - 3 }
-		file == 1 && base == "" { base = t; kind = $c["index"] ? "model-parallel" : "data-parallel" }
+		file == 1 && base == "" && $c["verdict"] ~ /^(ok|tight)$/ { base = t; kind = $c["index"] ? "model-parallel" : "data-parallel" }
+		$c["verdict"] != "ok" { next }
 		file == 2 { if (!h || t < h) h = t; next }
 		n <= 50 && (!a || t < a) { a = t }
 		n <= 800 && (!b || t < b) { b = t }
