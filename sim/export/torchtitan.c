@@ -190,10 +190,11 @@ static enum mq_status set_adapters(struct mq_template *v, const struct mq_export
 			      "--train lora: torchtitan's recipes have no adapters of %s; ask with targets of its "
 			      "linear layers: qkv proj w1 w3 w2, of models without latent attention",
 			      t->targets);
-	const char *lacks = t->dropout > 0           ? "no dropout of what adapters read; give dropout=0" :
-			    t->base                  ? "no frozen base in another type; give base=dtype" :
-			    e->model->stack->experts ? "no adapters of experts; it is not exported" :
-						       NULL;
+	const char *lacks = t->dropout > 0 ? "no dropout of what adapters read; give dropout=0" :
+			    t->base        ? "no frozen base in another type; give base=dtype" :
+			    e->model->stack->experts && strpbrk(modules, "123") ?
+				      "no adapters of experts; leave w1, w2 and w3 out" :
+				      NULL;
 	if (*modules && lacks)
 		return mq_bad(err, "--train lora: torchtitan has %s", lacks);
 	return MQ_OK;

@@ -95,8 +95,7 @@ struct mq_route {
 struct mq_site {
 	uint32_t kind, leaf, pod;
 	uint32_t first_link, n_links; /* the machine's own */
-	uint32_t leaf_link,
-		pod_link; /* trunk of its leaf, of its pod: down, then up; MQ_NONE = there is but one leaf, pod */
+	uint32_t leaf_link, pod_link; /* trunk of its leaf, of its pod: down, then up; MQ_NONE: there is but one */
 };
 
 struct mq_cluster {
