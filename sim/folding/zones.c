@@ -164,7 +164,8 @@ static void take(struct mq_replica_flows *im, const struct zoning *z)
 {
 	im->zone = z->size;
 	im->n_zones = z->n;
-	im->home = z->home;
+	im->home = memcpy(mq_arena_array(im->arena, im->cluster->n_links, uint32_t), z->home,
+			  im->cluster->n_links * sizeof(*z->home));
 	for (uint32_t c = 0; c < im->schedule->n_comms; c++) {
 		struct mq_bases *b = &im->bases[c];
 
@@ -208,7 +209,7 @@ enum mq_status mq_replica_flows_zones(struct mq_replica_flows *im, const struct 
 		for (int i = 0; i < 3; i++) /* of no zone */
 			z.twin[i] = memset(mq_arena_array(&scratch, c->n_nodes, struct twin), 0xff,
 					   c->n_nodes * sizeof(struct twin));
-		z.home = mq_arena_count(im->arena, c->n_links);
+		z.home = mq_arena_count(&scratch, c->n_links);
 		same = devices_turn(&z);
 		for (uint32_t i = 0; i < n && same; i++)
 			MQ_TRY(look_at_task(&z, im, task[i], &same, err));
