@@ -346,7 +346,7 @@ static bool is_closed(const struct mq_task *t)
  * narrowest link at any time, since where it is held up nobody gets more. Where they meet, no rates need be found.
  *
  * A ring without the edges at a root takes as long as the closed one if every replica keeps a link that takes longest.
- * Roots are told apart by 64 bits: a link on which flows meet with others of the same bit counts as lost to all these. */
+ * Roots are told apart by 64 bits: a link on which flows meet others of the same bit counts as lost to all these. */
 struct bounds {
 	struct mq_replica_flows *im;
 	const struct mq_task *task;

@@ -42,7 +42,7 @@ struct mq_folding {
 	const double **told_s; /* [n_told][positions] see mq_folding_apart */
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
-	char why[128]; /* the largest blocks that the next view might have had were refused */
+	char why[128]; /* the first classes that the next view might have had were refused */
 };
 
 static bool refuse(struct mq_folding *f, const char *why)

@@ -6,8 +6,8 @@
  *   lowering makes tasks for the devices that it is told, and asks neither why these nor what anything costs;
  *   costing  says what their hosts add to them (costing/launch_overhead.h);
  *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
- *            lowered parts, with costs, that the others would see the same (replica_flows.h, equivalence_classes.h). Where that is so,
- *            runs of tasks of fixed length are fused (fuse.h);
+ *            lowered parts, with costs, that the others would see the same (replica_flows.h, equivalence_classes.h).
+ *            Where that is so, runs of tasks of fixed length are fused (fuse.h);
  *   who runs a view looks whether the run kept the promise (mq_timeline.fold_inexact: who meets whom on a link is
  *            known only then) and asks for the next view if not.
  * Only this last loop goes round. The last view, the whole schedule, needs no proof and keeps every promise.
@@ -32,8 +32,8 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 				struct mq_lowered *lowered, struct mq_folding **folding,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* The view with fewest devices that has not been given yet; blocks are smaller from view to view. view->schedule is
- * NULL where the verdict forbids one, or the one before was the whole schedule. */
+/* The next view: one whose classes keep apart what was told, or those of smaller blocks, or the whole schedule.
+ * view->schedule is NULL where the verdict forbids one, or the one before was the whole schedule. */
 enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err) MQ_MUST_CHECK;
 
 /* What the run of the last view found out, mq_timeline.apart_s: views that follow keep apart what differed there. */

@@ -1,8 +1,8 @@
 /* replica_flows.h - the communications of ranks that a folded schedule leaves out.
  *
  * A representative's communication (a collective, or a send and its recv) has replicas: the same call among other
- * positions like its members', by translation of the device lists. All replicas happen at the same time. What they ask of
- * the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
+ * positions like its members', by translation of the device lists. All replicas happen at the same time. What they ask
+ * of the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
  * Links that cannot fill up, whatever happens, are left out. Where the cluster and the plan look the same from each of
  * some zones (zones.c), flows that begin in the first one, on links of the first one, are told alone: they stand for

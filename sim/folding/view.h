@@ -5,7 +5,7 @@
  * executor may be told more:
  *   fold     the schedule's devices are representatives: each stands for `weight` equal ranks that have no tasks of
  *            their own. Communicators list the cluster ranks of all members, so that a collective has its true cost
- *            and its flows go to the real neighbours; flows of the ranks left out count on every link (replica_flows.h);
+ *            and its flows go to the real neighbours; flows of ranks left out count on every link (replica_flows.h);
  *   rounds   the tasks are several steps, of one job or of several, one after another (schedule/events.h).
  * Neither is part of a schedule: what is saved or replayed has none.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,7 +1,7 @@
 /* view_costing.h - durations of a view's events, each distinct one asked once.
  *
- * Shared by the executors that simulate: compute time per (work, device type and clock), the flows of a communication (collective
- * or send/recv) per distinct request. SPDX-License-Identifier: Apache-2.0 */
+ * Shared by the executors that simulate: compute time per (work, device type and clock), the flows of a communication
+ * (collective or send/recv) per distinct request. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_VIEW_COSTING_H
 #define MQ_FOLDING_VIEW_COSTING_H
 

@@ -95,7 +95,8 @@ static void views_grow(void **state)
 	lowered_close(&w);
 }
 
-/* Eight equal replicas of which a run said that they alternate: two stand for four each, then three for two, four and two, and the step is that of all. */
+/* Eight equal replicas of which a run said that they alternate: two stand for four each, then three for two, four and
+ * two, and the step is that of all. */
 static void views_keep_apart(void **state)
 {
 	static const double apart_s[] = { 1, 2, 1, 2, 1, 2, 1, 2 }, others_s[] = { 1, NAN, 1, NAN, 3, NAN, 3, NAN };
