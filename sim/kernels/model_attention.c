@@ -44,9 +44,11 @@ static void merge_steps(struct mq_op_work *w, double output, double keys, bool b
 }
 
 /* Keys or values of all query heads, where they are copied for each head of their group; else 0. */
-static double repeated(const struct mq_op_work *w, double queries, double keys)
+static double repeated(const struct mq_op_work *w, double keys)
 {
-	return w->software->repeat_kv != MQ_REPEAT_NONE && keys > 0 && keys < 2 * queries ? queries : 0;
+	double all = w->op->n * w->op->k * w->op->count;
+
+	return w->software->repeat_kv != MQ_REPEAT_NONE && keys > 0 && keys < 2 * all ? all : 0;
 }
 
 static void add_rope(struct mq_op_work *w, double queries, double keys, bool backward)
@@ -54,9 +56,8 @@ static void add_rope(struct mq_op_work *w, double queries, double keys, bool bac
 	const struct mq_software *s = w->software;
 	double elems = w->op->rotated * w->scale.read;
 
-	if (s->repeat_kv == MQ_REPEAT_POSITIONS && repeated(w, queries, keys) > 0)
-		elems *= 2 * queries / (queries + keys / 2);
-
+	if (s->repeat_kv == MQ_REPEAT_POSITIONS && repeated(w, keys) > 0)
+		elems *= (queries + repeated(w, keys)) / (queries + keys / 2);
 	if (!(elems > 0))
 		return;
 	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts their launches */
@@ -71,7 +72,7 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 	const struct mq_op *op = w->op;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_ATTENTION);
 	double queries = op->m * op->k * op->count;
-	double keys = op->read > queries ? op->read - queries : 0, wide = 2 * repeated(w, queries, keys);
+	double keys = op->read > queries ? op->read - queries : 0, wide = 2 * repeated(w, keys);
 
 	k->m = op->m * w->scale.rows;
 	k->n = op->n * w->scale.keys;

@@ -339,7 +339,7 @@ static double eager_B(const struct here *at, bool selective)
 	/* compilers make the copies of keys and values again in the backward pass */
 	if (at->gpu && s->repeat_kv != MQ_REPEAT_NONE && s->rope == MQ_EAGER && at->op->kind == MQ_OP_ATTENTION &&
 	    at->op->fused)
-		elems += fmax(0, 3 * at->op->m * at->op->k * at->op->count - at->op->read);
+		elems += fmax(0, (at->op->m + 2 * at->op->n) * at->op->k * at->op->count - at->op->read);
 	if (!at->gpu || mq_dtype_size(at->low->train->dtype) >= FP32_B)
 		return spread_B(at, elems);
 	if (at->op->kind == MQ_OP_NORM && s->norm == MQ_EAGER && wide)
