@@ -94,7 +94,8 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	const char *known =
 		mq_arena_printf(&arena, near ? "did you mean '%s'?" : "`maquette list devices` has all", near);
 
-	return mq_bad(err, "%s=%s: no such device type; %s (any other: give tflops=)", option, word, known);
+	return mq_bad(err, "%s=%s: no such device type; %s%s", option, word, known,
+		      strcmp(option, "gpu") ? "" : " (any other: give tflops=)");
 }
 
 enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word, struct mq_err *err)

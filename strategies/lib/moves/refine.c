@@ -110,7 +110,7 @@ static double worn(const struct mq_refine *r, const struct mq_refine_point *p, d
 	return value * (1 + tired * r->of_family[p->family].idle);
 }
 
-/* Where the worst of the kept points of the largest family makes room; NULL where this one is worse. */
+/* Where the worst of the kept points of the largest family makes room; NULL where this one is of it, and worse. */
 static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint32_t family)
 {
 	struct mq_refine_point *worst = NULL;
