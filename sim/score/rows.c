@@ -2,6 +2,7 @@
 #include "score/row.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -213,4 +214,16 @@ const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%g|%s", r->model, r->layers, r->hidden, r->heads,
 			       r->seq, r->vocab, r->gpu, r->gpus, c->links ? c->links : "", r->precision, r->gbs,
 			       r->tuning);
+}
+
+void mq_case_assume(struct mq_case *c, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->assumed =
+		c->assumed ? mq_arena_printf(c->arena, "%s; %s", c->assumed, text) : mq_arena_strdup(c->arena, text);
 }

@@ -7,24 +7,10 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "maquette/opt.h"
-
-void mq_case_assume(struct mq_case *c, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	c->assumed =
-		c->assumed ? mq_arena_printf(c->arena, "%s; %s", c->assumed, text) : mq_arena_strdup(c->arena, text);
-}
 
 /* ---- words ----------------------------------------------------------------------------------------- */
 

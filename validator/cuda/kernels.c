@@ -351,11 +351,6 @@ static enum mq_status each_kernel(const struct mq_replay_session *session, uint3
 	return MQ_OK;
 }
 
-enum cuda_operand cuda_operand_of(uint8_t dtype)
-{
-	return dtype == MQ_FP8 ? CUDA_E4M3 : dtype == MQ_FP16 ? CUDA_FP16 : CUDA_WORDS;
-}
-
 static enum mq_status note_operands(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
 {
 	*(uint32_t *)context |= is_gemm(k) ? 1u << cuda_operand_of(k->dtype) : 0;

@@ -45,6 +45,11 @@ enum mq_status cuda_wait(struct cuda *c, cudaStream_t stream, double until_s, co
 	}
 }
 
+enum cuda_operand cuda_operand_of(uint8_t dtype)
+{
+	return dtype == MQ_FP8 ? CUDA_E4M3 : dtype == MQ_FP16 ? CUDA_FP16 : CUDA_WORDS;
+}
+
 void *cuda_pool_in(struct cuda_pool *pool, enum cuda_operand type, size_t bytes)
 {
 	return mq_pool_take(pool->in[type], &pool->in_at, pool->size, bytes, 0, LINE);

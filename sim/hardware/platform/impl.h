@@ -1,4 +1,4 @@
-/* impl.h - SimGrid's side of a cluster, which its `context` points to: private to platform.c and build.c.
+/* impl.h - SimGrid's side of a cluster, which its `context` points to: private to this folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_IMPL_H
 #define MQ_HARDWARE_PLATFORM_IMPL_H

@@ -131,6 +131,8 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 
 /* t->layers blocks, numbered from `first` on (MQ_NONE: of no layer). */
 uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, uint32_t first, uint32_t stream);
+/* One of them: a block, or by its letter in a pattern one part between a norm and a residual. `letter` 0: a block. */
+uint32_t mq_transformer_layer(struct mq_net *net, const struct mq_transformer *t, char letter, uint32_t stream);
 /* Half a block: what mixes tokens, or (`feeds`) what follows it, between its norms, and the residual; the names of both
  * end with `index`. */
 uint32_t mq_transformer_part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds,
