@@ -19,79 +19,12 @@ struct asked {
 	struct mq_index *index;  /* request -> answer */
 	uint32_t n_answers, room;
 	double *answer;                /* seconds, NaN = none */
-	uint32_t *like;                /* [n_ops] the op of the first layer that is the same all around */
 	struct mq_index *memory_index; /* request -> memory */
 	uint32_t n_memories, memory_room;
 	struct mq_op_memory *memory;
 	struct mq_low *stage[MQ_N_RECOMPUTES]; /* see stage_of */
 	uint32_t device;                       /* whose memory is asked about: the first GPU, or the first device */
 };
-
-/* ---- layers that are the same --------------------------------------------------------------------- */
-
-static uint32_t relative(uint32_t other, uint32_t op)
-{
-	return other == MQ_NONE ? MQ_NONE : other - op;
-}
-
-/* The same op with the same neighbours, but for the layer? */
-static bool same_op(const struct mq_model *m, uint32_t a, uint32_t b)
-{
-	struct mq_op x, y;
-	uint32_t in = m->in_first[a], out = m->out_first[a], n_in = m->in_first[a + 1] - in;
-
-	memcpy(&x, &m->op[a], sizeof(x));
-	memcpy(&y, &m->op[b], sizeof(y));
-	x.name = y.name = NULL;
-	x.layer = y.layer = 0;
-	x.mate = relative(x.mate, a), y.mate = relative(y.mate, b);
-	x.tied = relative(x.tied, a), y.tied = relative(y.tied, b);
-	if (memcmp(&x, &y, sizeof(x)) || m->in_first[b + 1] - m->in_first[b] != n_in ||
-	    m->out_first[b + 1] - m->out_first[b] != m->out_first[a + 1] - out)
-		return false;
-	for (uint32_t i = 0; i < n_in; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[in + i]], *f = &m->edge[m->in_edge[m->in_first[b] + i]];
-
-		if (a - e->src != b - f->src || e->elems != f->elems || e->no_grad != f->no_grad)
-			return false;
-	}
-	for (uint32_t i = 0; i < m->out_first[a + 1] - out; i++)
-		if (m->edge[out + i].dst - a != m->edge[m->out_first[b] + i].dst - b)
-			return false;
-	return true;
-}
-
-/* Ops of a layer that is like the one before it, as are both its neighbours, cost what those of that layer cost: what
- * is fused with an op lies no farther away. Profiles have a time for each op. */
-static uint32_t *ops_alike(const struct mq_model *m, struct mq_arena *arena)
-{
-	uint32_t *like = mq_arena_array(arena, m->n_ops, uint32_t),
-		 *same = mq_arena_array(arena, m->n_layers + 2, uint32_t);
-	uint32_t *first = mq_arena_none(arena, m->n_layers + 1),
-		 *end = mq_arena_array(arena, m->n_layers + 1, uint32_t);
-
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		uint32_t layer = m->op[op].layer;
-
-		like[op] = op;
-		if (layer == MQ_NONE)
-			continue;
-		if (first[layer] == MQ_NONE)
-			first[layer] = op;
-		else if (end[layer] != op) /* not in one piece */
-			end[layer] = MQ_NONE;
-		end[layer] = end[layer] == MQ_NONE ? MQ_NONE : op + 1;
-	}
-	for (uint32_t l = 1; l < m->n_layers && !m->profile.n_types; l++) {
-		same[l] = first[l] == end[l - 1] && end[l] - first[l] == end[l - 1] - first[l - 1];
-		for (uint32_t op = first[l]; same[l] && op < end[l]; op++)
-			same[l] = same_op(m, op, op - first[l] + first[l - 1]);
-	}
-	for (uint32_t l = 2; l + 1 < m->n_layers; l++)
-		for (uint32_t op = first[l]; same[l - 1] && same[l] && same[l + 1] && op < end[l]; op++)
-			like[op] = like[op - first[l] + first[l - 1]];
-	return like;
-}
 
 /* The model as a plan has it that splits this op so. */
 static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint32_t split[MQ_N_DIMS])
@@ -148,7 +81,7 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 {
 	struct asked *a = context;
 	const struct mq_software *s = mq_question_software(&a->q);
-	double key[MQ_N_DIMS + 4] = { a->like[op], phase, device, samples };
+	double key[MQ_N_DIMS + 4] = { a->q.model->like[op], phase, device, samples };
 	bool known;
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
@@ -252,7 +185,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 	struct mq_low *low = stage_of(a, recompute);
 	bool by_layer = low->resolved->recompute_num_layers || low->resolved->offload_layers ||
 			(recompute == MQ_RECOMPUTE_SELECTIVE && selective_by_layer(low->software));
-	double key[MQ_N_DIMS + 5] = { by_layer ? op : a->like[op], samples, sync, dp, recompute };
+	double key[MQ_N_DIMS + 5] = { by_layer ? op : a->q.model->like[op], samples, sync, dp, recompute };
 	bool known;
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
@@ -391,11 +324,9 @@ struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *aren
 	struct mq_costs *costs = mq_arena_alloc(arena, sizeof(*costs));
 	struct asked *a = mq_arena_alloc(arena, sizeof(*a));
 
-	*a = (struct asked){ .q = *q,
-			     .arena = arena,
-			     .index = mq_index_new(arena),
-			     .like = ops_alike(q->model, arena),
-			     .memory_index = mq_index_new(arena) };
+	*a = (struct asked){
+		.q = *q, .arena = arena, .index = mq_index_new(arena), .memory_index = mq_index_new(arena)
+	};
 	while (a->device < q->cluster->n_devices && q->cluster->device[a->device].kind != MQ_GPU)
 		a->device++;
 	a->device %= q->cluster->n_devices;

@@ -33,6 +33,10 @@ struct fuser {
 	struct mq_index *fixed; /* collectives whose fixed time is known -> fixed_s[] */
 	uint32_t n_fixed, fixed_room;
 	double *fixed_s;
+	uint32_t calib; /* of the device at hand, MQ_NONE: none yet */
+	struct mq_device_calib at;
+	uint32_t n_works;
+	double *work_s;            /* [n_works] on it, NaN until asked */
 	struct mq_line_ends *ends; /* [schedule devices] */
 	uint32_t n_fused, fused_room;
 	struct fused *fused;
@@ -144,16 +148,14 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 /* Duration of a compute task, or of a collective that nobody disturbs; NaN: it depends. */
 static enum mq_status known_time(struct fuser *f, const struct mq_task *t, double *seconds)
 {
-	const struct mq_low *low = f->low;
 	double key[] = { t->coll, t->comm, t->bytes, t->dtype };
 	bool found;
 
 	*seconds = NAN;
 	if (t->kind == MQ_TASK_COMPUTE) {
-		const struct mq_device_calib d =
-			mq_predict_device(low->q.cluster, low->q.calib, low->prog.schedule, t->device);
-
-		*seconds = mq_cost_work(&d, &low->prog.schedule->work[t->work]);
+		if (isnan(f->work_s[t->work]))
+			f->work_s[t->work] = mq_cost_work(&f->at, &f->low->prog.schedule->work[t->work]);
+		*seconds = f->work_s[t->work];
 		return MQ_OK;
 	}
 	if (t->kind != MQ_TASK_COLLECTIVE || t->group)
@@ -230,11 +232,29 @@ struct swallowed {
 	uint32_t *work; /* [tasks] of a head */
 };
 
+/* What works take is asked of this device. */
+static void turn_to(struct fuser *f, uint32_t device)
+{
+	const struct mq_low *low = f->low;
+	const struct mq_schedule *s = low->prog.schedule;
+	uint32_t calib = low->q.cluster->device[s->device[device]].calib;
+
+	if (calib == f->calib && s->clock[device] == f->at.clock)
+		return;
+	f->calib = calib;
+	f->at = mq_predict_device(low->q.cluster, low->q.calib, s, device);
+	for (uint32_t i = 0; i < f->n_works; i++)
+		f->work_s[i] = NAN;
+}
+
 static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t device, struct swallowed *to)
 {
 	uint32_t at = l->first[device];
 	struct mq_run run;
 
+	if (at == l->first[device + 1])
+		return MQ_OK;
+	turn_to(f, device);
 	for (uint32_t i = at; i < l->first[device + 1]; i++)
 		MQ_TRY(known_time(f, &l->t->task[l->task[i]].task, &l->seconds[i]));
 	for (; mq_lines_run(l, device, &f->ends[device], at, &run); at = run.to + 1) {
@@ -336,7 +356,13 @@ static enum mq_status fuse_all(struct fuser *f)
 enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct fuser f = { .low = low, .fold = fold, .err = err, .arena = &arena };
+	struct fuser f = { .low = low,
+			   .fold = fold,
+			   .err = err,
+			   .arena = &arena,
+			   .calib = MQ_NONE,
+			   .n_works = low->prog.schedule->n_works,
+			   .work_s = mq_arena_array(&arena, low->prog.schedule->n_works, double) };
 
 	if (!lasts_fixed_times(low))
 		return MQ_OK;

@@ -83,7 +83,8 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.past_memory = j->time_oom,
 							.max_tasks = j->max_tasks,
 							.simulation_s = j->simulation_s,
-							.memory_only = !j->execute },
+							.memory_only = !j->execute,
+							.alike = !j->keep_tasks },
 					     .fold = j->fold && !j->jitter.draws,
 					     .keep_tasks = j->keep_tasks };
 	struct mq_folding *folding;

@@ -27,6 +27,7 @@ struct mq_lower_request {
 	bool memory_only;            /* stop after the memory verdict: no schedule */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
+	bool alike; /* ops that are alike have one work, whose kernels are of the first: nobody reads the op of one */
 };
 
 struct mq_lowered {

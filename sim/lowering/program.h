@@ -41,16 +41,17 @@ static inline enum mq_pass mq_pass_kind(enum mq_pass pass)
 /* Part of a compute task before its kernels are made. */
 struct mq_piece {
 	uint32_t op, config;
-	uint8_t phase;    /* enum mq_phase */
-	uint8_t only;     /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
-	uint8_t again;    /* recomputed: does not count as model FLOPs */
-	uint8_t host;     /* optimizer step on the host */
-	uint8_t ring;     /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
+	uint8_t phase;     /* enum mq_phase */
+	uint8_t only;      /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
+	uint8_t again;     /* recomputed: does not count as model FLOPs */
+	uint8_t host;      /* optimizer step on the host */
+	uint8_t ring;      /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
 				  * share of the keys */
-	uint8_t parts;    /* > 1: one of so many equal parts of the rows */
-	uint8_t spare[2]; /* no padding: pieces are compared as bytes */
-	double samples;   /* of the micro-batch on this device */
-	double scale;     /* of FLOPs and bytes: optimizer shards */
+	uint8_t parts;     /* > 1: one of so many equal parts of the rows */
+	uint8_t exchanged; /* see struct mq_share; known when its template ends */
+	uint8_t spare;     /* no padding: pieces are compared as bytes */
+	double samples;    /* of the micro-batch on this device */
+	double scale;      /* of FLOPs and bytes: optimizer shards */
 };
 
 struct mq_owned_piece {

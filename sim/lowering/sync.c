@@ -61,29 +61,31 @@ static double gather_B(const struct mq_low *low, uint32_t op, const struct mq_co
 
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
-/* The group of position 0 tells groups apart: they are all alike under one mesh. */
-static bool same_group(struct mq_arena *scratch, const struct mq_config *a, const struct mq_config *b, uint32_t n)
+/* For each config the first with the same group of position 0, which tells groups apart: they are all alike under one
+ * mesh. */
+static uint32_t *number_groups(struct mq_low *low)
 {
-	uint32_t *ga = mq_arena_array(scratch, n, uint32_t);
-	uint32_t *gb = mq_arena_array(scratch, n, uint32_t);
+	struct mq_index *seen = mq_index_new(&low->scratch);
+	uint32_t *number = mq_arena_array(&low->scratch, low->plan->n_configs, uint32_t);
 
-	mq_mesh_group(a, mq_grad_mask, 0, ga);
-	mq_mesh_group(b, mq_grad_mask, 0, gb);
-	for (uint32_t i = 0; i < n; i++)
-		if (ga[i] != gb[i])
-			return false;
-	return true;
+	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
+		const struct mq_config *c = &low->plan->config[i];
+		uint32_t n = mq_mesh_group_size(c, mq_grad_mask), *group = mq_arena_array(&low->scratch, n, uint32_t);
+		bool found;
+
+		mq_mesh_group(c, mq_grad_mask, 0, group);
+		number[i] = mq_index_put(seen, group, n * sizeof(*group), i, &found);
+	}
+	return number;
 }
 
-static bool fits(struct mq_low *low, const struct mq_bucket *b, const struct mq_bucket *more)
+static bool fits(struct mq_low *low, const uint32_t *group, const struct mq_bucket *b, const struct mq_bucket *more)
 {
 	double limit = low->plan->bucket_B / mq_dtype_size(low->train->grad_dtype);
 
 	return b->stage == more->stage && b->sync == more->sync && b->n == more->n &&
 	       low->num.devset_of[b->config] == low->num.devset_of[more->config] &&
-	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) &&
-	       (b->config == more->config ||
-		same_group(&low->scratch, &low->plan->config[b->config], &low->plan->config[more->config], b->n)) &&
+	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) && group[b->config] == group[more->config] &&
 	       (!(limit > 0) || b->elems + more->elems <= limit);
 }
 
@@ -101,6 +103,8 @@ static double published_B(const struct mq_low *low, uint32_t op, double elems)
 
 void mq_buckets_plan(struct mq_low *low)
 {
+	const uint32_t *group = number_groups(low);
+
 	for (uint32_t stage = 0; stage < low->num.n_stages && !low->train->infer; stage++) {
 		uint32_t first = low->buckets.n;
 
@@ -127,7 +131,7 @@ void mq_buckets_plan(struct mq_low *low)
 			b.shard = mq_shard_size(low, b.sync, b.n);
 			b.param_B = published_B(low, op, b.elems);
 			uint32_t k = low->buckets.n;
-			while (k > first && !fits(low, &low->buckets.bucket[k - 1], &b))
+			while (k > first && !fits(low, group, &low->buckets.bucket[k - 1], &b))
 				k--;
 			if (k > first) {
 				low->buckets.bucket[k - 1].elems += b.elems;

@@ -142,9 +142,11 @@ static void take_part(struct mq_kernel *k, double parts, double host)
 /* Does attention have more of the sequence than what it reads, for fewer heads (Ulysses)? */
 static bool exchanges_heads(const struct mq_low *low, uint32_t op)
 {
+	if (low->model->op[op].kind != MQ_OP_ATTENTION)
+		return false;
 	MQ_EACH_IN(low->model, op, e)
 		if (mq_low_config(low, e->src)->split[MQ_DIM_SEQ] > mq_low_config(low, op)->split[MQ_DIM_SEQ])
-			return low->model->op[op].kind == MQ_OP_ATTENTION;
+			return true;
 	return false;
 }
 
@@ -170,7 +172,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share.split[d] = c->split[d];
-		share.exchanged = piece[i].ring != 2 && exchanges_heads(low, piece[i].op);
+		share.exchanged = piece[i].exchanged;
 		if (piece[i].ring) {
 			share.keys = piece[i].scale;
 			share.remote = piece[i].ring == 2;
@@ -199,7 +201,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 }
 
 /* Profiled times differ by device type, everything else does not. */
-static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s, uint32_t device)
+static uint32_t work_of(struct mq_low *low, struct mq_piece *piece, uint32_t n, double wait_s, uint32_t device)
 {
 	struct mq_schedule *s = low->prog.schedule;
 	const char *type = s->device_type[device];
@@ -208,6 +210,10 @@ static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32
 	unsigned char *key = mq_arena_alloc(&low->scratch, size + sizeof(wait_s) + tail);
 	bool found;
 
+	for (uint32_t i = 0; i < n; i++) {
+		piece[i].exchanged = piece[i].ring != 2 && exchanges_heads(low, piece[i].op);
+		piece[i].op = low->rq.alike ? low->model->like[piece[i].op] : piece[i].op;
+	}
 	memcpy(key, piece, size);
 	memcpy(key + size, &wait_s, sizeof(wait_s));
 	if (tail)

@@ -237,6 +237,7 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		m->volumes |= m->op[op].volume;
 	MQ_TRY(mq_model_check(m, err));
+	mq_model_find_alike(m, b->arena);
 	*model = m;
 	return MQ_OK;
 }

@@ -282,7 +282,7 @@ static bool run(struct simulated *s, const struct mq_fold_request *request, bool
 	struct mq_fold_request rq = *request;
 	struct mq_err err = MQ_ERR_INIT;
 
-	rq.fold = fold;
+	rq.fold = rq.lower.alike = fold;
 	if (first_view(&rq, arena, out, &err)) {
 		complain(s, &err);
 		return false;

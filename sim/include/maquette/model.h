@@ -157,6 +157,7 @@ struct mq_model {
 	uint32_t *out_first;      /* [n_ops + 1]: edges leaving op i are out_first[i] .. out_first[i+1]-1 */
 	uint32_t *in_first;       /* [n_ops + 1] into in_edge */
 	uint32_t *in_edge;        /* [n_edges] edge ids sorted by (dst, src) */
+	uint32_t *like;           /* [n_ops] the op in its place of the first layer that is the same all around */
 	double tokens_per_sample; /* for tokens/s; 0 where it means nothing */
 	struct mq_profile profile;
 	struct mq_model_devices devices;
@@ -227,6 +228,9 @@ MQ_API void mq_model_connect(struct mq_model_builder *b, uint32_t src, uint32_t 
  * MQ_EINPUT: a cycle (names an op on it), or what mq_model_check finds. */
 MQ_API enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model,
 				      struct mq_err *err) MQ_MUST_CHECK;
+
+/* Fills `like`: who changes the ops of a finished model calls it again. */
+MQ_API void mq_model_find_alike(struct mq_model *model, struct mq_arena *arena);
 
 /* Full invariants: finite non-negative amounts, order, colours, mates, unique names. */
 MQ_API enum mq_status mq_model_check(const struct mq_model *model, struct mq_err *err) MQ_MUST_CHECK;
