@@ -141,6 +141,8 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 			mq_pass_forward(low, s, MQ_PASS_F_FIRST);
 	for (uint32_t s = low->num.n_stages; s-- > 0;) {
 		mq_pass_backward(low, s, MQ_PASS_B);
+		if (mq_low_keeps_one(low))
+			mq_pass_backward(low, s, MQ_PASS_B_FIRST);
 		mq_pass_backward(low, s, MQ_PASS_B_LAST);
 		if (zb) {
 			mq_pass_weights(low, s, MQ_PASS_W);
@@ -254,6 +256,8 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 
 	if (pass != MQ_PASS_F && last)
 		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
+	else if (pass == MQ_PASS_B && slot->micro_batch == 0 && mq_low_keeps_one(low))
+		pass = MQ_PASS_B_FIRST;
 	else if (pass == MQ_PASS_F && slot->micro_batch == 0 && mq_sync_gathers_first(low, stage))
 		pass = MQ_PASS_F_FIRST;
 	return stage * MQ_N_PASSES + pass;

@@ -19,29 +19,24 @@ uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
 	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
 }
 
-/* of[chunk][activations, gradients]: of a V schedule they differ. */
-static enum mq_stream message_stream(const struct mq_low *low, uint32_t channel, uint32_t stage,
-				     const enum mq_stream of[2][2])
+/* Of a V schedule gradients and chunks differ. In other schedules the second chunk's are for messages that pass over
+ * stages: they arrive long before their receiver's turn, and must not hold up those to the next one. */
+enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind)
 {
-	if (!mq_pipeline_is_v(low->plan->pipeline))
-		return of[0][0];
-	return of[stage >= low->num.n_ranks][channel != 0];
+	static const enum mq_stream of[2][2][2] = {
+		{ { MQ_STREAM_SEND, MQ_STREAM_SEND_BACK }, { MQ_STREAM_SEND_2, MQ_STREAM_SEND_BACK_2 } },
+		{ { MQ_STREAM_RECV, MQ_STREAM_RECV_BACK }, { MQ_STREAM_RECV_2, MQ_STREAM_RECV_BACK_2 } },
+	};
+	bool receives = kind == MQ_TASK_RECV;
+
+	if (mq_pipeline_is_v(low->plan->pipeline))
+		return of[receives][(receives ? t->to_stage : t->from_stage) >= low->num.n_ranks][t->channel != 0];
+	return of[receives][t->from_stage > t->to_stage + 1 || t->to_stage > t->from_stage + 1][0];
 }
 
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel, uint32_t stage)
+bool mq_low_keeps_one(const struct mq_low *low)
 {
-	static const enum mq_stream of[2][2] = { { MQ_STREAM_SEND, MQ_STREAM_SEND_BACK },
-						 { MQ_STREAM_SEND_2, MQ_STREAM_SEND_BACK_2 } };
-
-	return message_stream(low, channel, stage, of);
-}
-
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel, uint32_t stage)
-{
-	static const enum mq_stream of[2][2] = { { MQ_STREAM_RECV, MQ_STREAM_RECV_BACK },
-						 { MQ_STREAM_RECV_2, MQ_STREAM_RECV_BACK_2 } };
-
-	return message_stream(low, channel, stage, of);
+	return low->software->checkpoint_except_last && low->plan->pipeline == MQ_PIPE_GPIPE;
 }
 
 double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate)

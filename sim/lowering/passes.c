@@ -436,8 +436,8 @@ static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t 
 	return i + 1;
 }
 
-/* Ops i .. of the same unit in this stage are run forward again before the unit's backward. */
-static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
+/* Ops i .. of the same unit in this stage are run forward again before the unit's backward, where it is `again`. */
+static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i, bool again)
 {
 	uint32_t unit = low->num.unit_of[op_at(&low->num, stage, i)], first = i;
 
@@ -450,7 +450,7 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 	if (low->software->backward_prefetch && first > 0)
 		mq_sync_gather_ahead(low, stage, low->num.unit_of[op_at(&low->num, stage, first - 1)]);
 	uint32_t end = low->plan->early_stop ? last_product(low, stage, first, i) : i + 1;
-	for (uint32_t k = first; k < end; k++) {
+	for (uint32_t k = first; again && k < end; k++) {
 		uint32_t op = op_at(&low->num, stage, k);
 
 		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE)
@@ -479,6 +479,7 @@ static void explicit_backward(struct mq_low *low, uint32_t stage)
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	bool split = mq_pipeline_splits(low->plan->pipeline);
+	bool kept = pass == MQ_PASS_B_FIRST || (low->plan->micro_batches == 1 && mq_low_keeps_one(low));
 	uint32_t unit = MQ_NONE;
 
 	mq_template_begin(low, stage, pass);
@@ -493,7 +494,7 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 		if (!low->num.explicit_backward && low->num.unit_of[op] != unit) {
 			mq_offload_return(low, stage, low->num.unit_of[op]);
-			enter_unit(low, stage, i);
+			enter_unit(low, stage, i, !kept);
 			unit = low->num.unit_of[op];
 		}
 		if (!low->num.explicit_backward)

@@ -6,6 +6,7 @@
  *
  *   F       forward                       B        backward (with weight gradients unless these are apart)
  *   F_FIRST forward of the first micro-batch, with the gathering of new parameters that overlaps it
+ *   B_FIRST backward of the micro-batch that is not recomputed (mq_low_keeps_one)
  *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
  *   W       weight gradients (zero bubble) W_LAST   the same for the last micro-batch
  *   REDUCE  what follows the last micro-batch: reductions that nothing overlapped
@@ -24,6 +25,7 @@ enum mq_pass {
 	MQ_PASS_F,
 	MQ_PASS_F_FIRST,
 	MQ_PASS_B,
+	MQ_PASS_B_FIRST,
 	MQ_PASS_B_LAST,
 	MQ_PASS_W,
 	MQ_PASS_W_LAST,
@@ -35,7 +37,9 @@ enum mq_pass {
 /* The pass whose messages the passes of a first or last micro-batch exchange. */
 static inline enum mq_pass mq_pass_kind(enum mq_pass pass)
 {
-	return pass == MQ_PASS_F_FIRST ? MQ_PASS_F : pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
+	return pass == MQ_PASS_F_FIRST                           ? MQ_PASS_F :
+	       pass == MQ_PASS_B_FIRST || pass == MQ_PASS_B_LAST ? MQ_PASS_B :
+								   pass;
 }
 
 /* Part of a compute task before its kernels are made. */
@@ -247,9 +251,10 @@ const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
 /* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
-/* The stream that messages of this channel leave a stage and arrive at one on (mq_transfer). */
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel, uint32_t stage);
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel, uint32_t stage);
+/* Is the micro-batch whose backward pass comes first not recomputed? In the order of gpipe it is the last. */
+bool mq_low_keeps_one(const struct mq_low *low);
+/* The stream on which a tensor's messages leave its producer (SEND) or arrive at its consumer (RECV). */
+enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind);
 /* Samples of a micro-batch at a batch coordinate of a config, and at a position of it. */
 double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate);
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);

@@ -167,6 +167,7 @@ static void call_group(struct mq_low *low, const struct mq_bucket *b, const stru
 	const struct mq_seats *seats = mq_low_seats(low, &low->plan->config[b->config]);
 	uint32_t *done = mq_arena_array(&low->scratch, group->n_seats, uint32_t);
 	struct mq_ids *after = mq_arena_array(&low->scratch, group->n_seats, struct mq_ids);
+	static const uint8_t sends[] = { MQ_STREAM_SEND, MQ_STREAM_SEND_BACK, MQ_STREAM_SEND_2, MQ_STREAM_SEND_BACK_2 };
 
 	for (uint32_t i = 0; i < group->n_seats; i++) {
 		uint32_t device = seats->device[group->seat[i]];
@@ -176,10 +177,8 @@ static void call_group(struct mq_low *low, const struct mq_bucket *b, const stru
 		if (bc->wait_of)
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
 		mq_ids_add(low, &after[i], bc->wait);
-		if (bc->after_sends)
-			for (uint32_t k = 0; k < 4; k++)
-				mq_ids_add(low, &after[i],
-					   MQ_DEP_STREAM(mq_low_send(low, k % 2, k / 2 * low->num.n_ranks)));
+		for (uint32_t k = 0; bc->after_sends && k < 4; k++)
+			mq_ids_add(low, &after[i], MQ_DEP_STREAM(sends[k]));
 	}
 	struct mq_coll_call call = { .kind = bc->kind,
 				     .stream = MQ_STREAM_GRAD,

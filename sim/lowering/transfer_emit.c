@@ -142,7 +142,7 @@ static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 	const struct mq_transfer *t = &low->moves.transfer[m->transfer];
 	struct mq_task task = { .device = m->dst,
 				.kind = MQ_TASK_RECV,
-				.stream = mq_low_receive(low, t->channel, t->to_stage),
+				.stream = mq_low_stream(low, t, MQ_TASK_RECV),
 				.dtype = (uint8_t)low->train->dtype,
 				.comm = MQ_NONE,
 				.peer = m->src,
@@ -189,7 +189,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 		return;
 	struct mq_task task = { .device = m.src,
 				.kind = MQ_TASK_SEND,
-				.stream = mq_low_send(low, t->channel, t->from_stage),
+				.stream = mq_low_stream(low, t, MQ_TASK_SEND),
 				.dtype = (uint8_t)low->train->dtype,
 				.comm = MQ_NONE,
 				.peer = m.dst,
@@ -360,7 +360,7 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, s
 	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
 	if (low->num.explicit_backward && mq_pass_kind(pass_now(low)) == MQ_PASS_B && t->pass == MQ_PASS_F) {
 		if (t->way != MQ_WAY_STEPS)
-			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_receive(low, t->channel, t->to_stage)));
+			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_stream(low, t, MQ_TASK_RECV)));
 		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
 		return;

@@ -317,6 +317,65 @@ static void v_passes_to_the_next_stage(void **state)
 	lowered_close(&w);
 }
 
+/* What skips to a later stage is there long before it is taken: no message of a neighbour stands behind it. */
+static void messages_over_stages_hold_up_none(void **state)
+{
+	const struct mq_shape shape = { .dp = 1, .pp = 4, .micro_batches = 8 };
+	uint32_t near = 0, far = 0;
+	struct lowered w;
+
+	(void)state;
+	lowered_open(&w, "unet", 4, 8);
+	const struct mq_schedule *s = lowered_shape(&w, &shape);
+	assert_non_null(s);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+		bool first = t->stream == MQ_STREAM_SEND || t->stream == MQ_STREAM_RECV;
+
+		if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_RECV)
+			continue;
+		assert_int_equal(first, t->device + 1 == t->peer || t->peer + 1 == t->device);
+		near += first;
+		far += !first;
+	}
+	assert_true(near > 0 && far > 0);
+	lowered_close(&w);
+}
+
+/* FLOPs that are not the model's: of second forward passes, and of the optimizer. */
+static double more_flop(struct lowered *w, const struct mq_shape *shape)
+{
+	const struct mq_schedule *s = lowered_shape(w, shape);
+	double flop = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE)
+			flop += s->work[s->task[i].work].flop - s->work[s->task[i].work].model_flop;
+	return flop;
+}
+
+/* As with torchgpipe's checkpoint='except_last'. */
+static void gpipe_may_keep_one_micro_batch(void **state)
+{
+	struct lowered w;
+
+	(void)state;
+	lowered_open(&w, "gpt:layers=4,hidden=64,heads=4,seq=16,vocab=64", 2, 8);
+	for (uint32_t m = 1; m <= 8; m *= 2) {
+		struct mq_shape shape = { .dp = 1, .pp = 2, .micro_batches = m, .pipeline = MQ_PIPE_GPIPE };
+		double none = more_flop(&w, &shape);
+
+		shape.recompute = MQ_RECOMPUTE_FULL;
+		double all = more_flop(&w, &shape);
+		w.software.checkpoint_except_last = true;
+		assert_within(more_flop(&w, &shape) - none, (all - none) * (m - 1) / m, 1e-9 * all);
+		shape.pipeline = MQ_PIPE_1F1B;
+		assert_within(more_flop(&w, &shape), all, 1e-9 * all);
+		w.software.checkpoint_except_last = false;
+	}
+	lowered_close(&w);
+}
+
 /* Passes that take turns stand side by side, the forward one first. */
 static void dualpipe_v_pairs_chunks(void **state)
 {
@@ -414,6 +473,8 @@ int main(void)
 		cmocka_unit_test_prestate(no_order_waits_for_ever, w),
 		cmocka_unit_test(no_schedule_waits_for_ever),
 		cmocka_unit_test(v_passes_to_the_next_stage),
+		cmocka_unit_test(messages_over_stages_hold_up_none),
+		cmocka_unit_test(gpipe_may_keep_one_micro_batch),
 		cmocka_unit_test(dualpipe_v_pairs_chunks),
 		cmocka_unit_test_prestate(v_infers, w),
 		cmocka_unit_test(stages_go_there_and_back),

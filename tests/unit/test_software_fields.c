@@ -25,6 +25,7 @@ struct scenario {
 	struct mq_shape shape;
 	uint32_t seq;                  /* 0: 256 */
 	bool fp16, fp32;               /* else bf16 */
+	bool gpipe;                    /* else 1f1b, where the shape says no other */
 	enum mq_gemm_dtype gemm_dtype; /* of the layers' GEMMs */
 	const char *tuning;            /* what is trained; NULL: all */
 };
@@ -53,6 +54,7 @@ static const struct scenario scenarios[] = {
 	{ .model = LLAMA, .options = "", .shape = { .dp = 4, .pp = 2, .sync = MQ_SYNC_ZERO3 } },
 	{ .model = LLAMA, .options = "", .shape = { .cp = 8 }, .seq = 8192 },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_FULL } },
+	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_FULL }, .gpipe = true },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_SELECTIVE } },
 	{ .model = LLAMA, .options = "selective=named", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_SELECTIVE } },
 	{ .model = LLAMA, .options = "save_quantized_operands=1", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
@@ -139,7 +141,7 @@ static void plan_of(const struct asked *a, const struct mq_software *software, s
 	struct mq_err err = MQ_ERR_INIT;
 
 	shape.micro_batches = 4;
-	shape.pipeline = shape.pipeline ? shape.pipeline : MQ_PIPE_1F1B;
+	shape.pipeline = shape.pipeline || a->scenario->gpipe ? shape.pipeline : MQ_PIPE_1F1B;
 	shape.sequence_parallel = software->sequence_parallel;
 	shape.vocab_parallel = software->vocab_parallel;
 	if (mq_plan_from_shape(&shape, a->q.model, a->q.cluster, &arena, plan, &err) != MQ_OK)
