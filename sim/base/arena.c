@@ -45,15 +45,26 @@ static void grow(struct mq_arena *arena, size_t need)
 	arena->used = 0;
 }
 
-void *mq_arena_alloc(struct mq_arena *arena, size_t size)
+static size_t aligned(size_t size)
 {
 	mq_assert(size < (size_t)1 << 46);
-	size = (size + 15) & ~(size_t)15;
+	return (size + 15) & ~(size_t)15;
+}
+
+/* `size` is aligned; what lies there is left as it is. */
+static void *take(struct mq_arena *arena, size_t size)
+{
 	if (!arena->block || arena->block->size - arena->used < size)
 		grow(arena, size);
 	void *memory = arena->block->data + arena->used;
 	arena->used += size;
-	return memset(memory, 0, size);
+	return memory;
+}
+
+void *mq_arena_alloc(struct mq_arena *arena, size_t size)
+{
+	size = aligned(size);
+	return memset(take(arena, size), 0, size);
 }
 
 void mq_arena_fini(struct mq_arena *arena)
@@ -131,9 +142,16 @@ void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t 
 	while (size < need)
 		size *= 2;
 	mq_assert(size <= UINT32_MAX);
-	void *bigger = mq_arena_alloc(arena, size * element);
-	if (count)
-		memcpy(bigger, array, count * element);
+	size_t whole = aligned(size * element), had = aligned(*capacity * element), kept = count * element;
+	unsigned char *old = array, *end = arena->block ? arena->block->data + arena->used : NULL, *bigger = old;
+
+	if (old && old + had == end && arena->block->size - arena->used >= whole - had)
+		arena->used += whole - had; /* it lies last, and there is room behind it */
+	else
+		bigger = take(arena, whole);
+	if (count && bigger != old)
+		memcpy(bigger, old, kept);
+	memset(bigger + kept, 0, whole - kept);
 	*capacity = (uint32_t)size;
 	return bigger;
 }

@@ -35,7 +35,8 @@ static uint64_t hash_of(const void *bytes, size_t size)
 
 	for (; at + sizeof(word) <= size; at += sizeof(word)) {
 		memcpy(&word, (const char *)bytes + at, sizeof(word));
-		hash = mq_map_mix(hash, word);
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
 	}
 	return mq_hash(hash, (const char *)bytes + at, size - at);
 }

@@ -178,14 +178,21 @@ static bool selective_by_layer(const struct mq_software *s)
 	return s->selective == MQ_SELECTIVE_OPS || s->selective == MQ_SELECTIVE_LAYERS;
 }
 
+static bool memory_by_layer(void *context, enum mq_recompute recompute)
+{
+	const struct mq_low *low = stage_of(context, recompute);
+
+	return low->resolved->recompute_num_layers || low->resolved->offload_layers ||
+	       (recompute == MQ_RECOMPUTE_SELECTIVE && selective_by_layer(low->software));
+}
+
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
 		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
 {
 	struct asked *a = context;
 	struct mq_low *low = stage_of(a, recompute);
-	bool by_layer = low->resolved->recompute_num_layers || low->resolved->offload_layers ||
-			(recompute == MQ_RECOMPUTE_SELECTIVE && selective_by_layer(low->software));
-	double key[MQ_N_DIMS + 5] = { by_layer ? op : a->q.model->like[op], samples, sync, dp, recompute };
+	double key[MQ_N_DIMS + 5] = { memory_by_layer(a, recompute) ? op : a->q.model->like[op], samples, sync, dp,
+				      recompute };
 	bool known;
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
@@ -335,6 +342,7 @@ struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *aren
 				    .op_busy = op_busy,
 				    .least_s = least_s,
 				    .op_memory = op_memory,
+				    .memory_by_layer = memory_by_layer,
 				    .reshard = reshard,
 				    .collective = collective,
 				    .transfer = transfer };

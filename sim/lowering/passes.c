@@ -418,7 +418,7 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 			mq_offload_leave(low, stage, unit);
 		}
 		if (pass == MQ_PASS_F_FIRST)
-			mq_sync_before(low, stage, op);
+			mq_sync_before(low, op);
 		forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, false });
 	}
 	if (unit != MQ_NONE)
@@ -500,7 +500,7 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		if (!low->num.explicit_backward)
 			backward_op(low, op, split ? 1 : 0);
 		if (!split)
-			mq_sync_after(low, stage, op, pass == MQ_PASS_B_LAST);
+			mq_sync_after(low, op, pass == MQ_PASS_B_LAST);
 	}
 	mq_template_end(low);
 }
@@ -518,7 +518,7 @@ void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		else if (low->model->op[op].kind == MQ_OP_GEMM || low->model->op[op].kind == MQ_OP_CONV ||
 			 low->model->op[op].kind == MQ_OP_ROUTER)
 			compute(low, op, &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);
-		mq_sync_after(low, stage, op, pass == MQ_PASS_W_LAST);
+		mq_sync_after(low, op, pass == MQ_PASS_W_LAST);
 	}
 	mq_template_end(low);
 }

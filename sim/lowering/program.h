@@ -91,6 +91,7 @@ struct mq_transfer {
 	struct mq_layout from, to;
 	uint8_t way;             /* STEPS: collectives on the same devices; PAIRS: position to position;
 				    BOXES: by intersection of what each holds */
+	struct mq_step only;     /* STEPS: its one step; size 0 = it has none, or several */
 	uint8_t channel;         /* 0 in the forward pass, 1 in the backward pass */
 	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
 	bool again;              /* forward, while the backward pass sends it once more */
@@ -176,6 +177,8 @@ struct mq_moves {
 struct mq_buckets {
 	uint32_t n, room;
 	struct mq_bucket *bucket;
+	uint32_t *first; /* [n_stages + 1] of each stage */
+	uint32_t *after; /* [n_ops] the one that the op completes, MQ_NONE = none */
 };
 
 /* The template being built (template.c). Arrays by schedule device; local ids of its tasks, MQ_NONE = none. */
@@ -369,7 +372,7 @@ void mq_offload_return(struct mq_low *low, uint32_t stage, uint32_t unit);
 /* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */
 void mq_buckets_plan(struct mq_low *low);
 /* Reduction of the buckets that `op`'s backward completes, in a pass where that is due. */
-void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last);
+void mq_sync_after(struct mq_low *low, uint32_t op, bool last);
 /* ZeRO-3: the parameters of a unit are gathered, one unit ahead of the compute. Emitted at the unit's start; behind
  * what is reduced before it in the stream's order. */
 void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase);
@@ -380,7 +383,7 @@ void mq_sync_gathered(struct mq_low *low);
 /* Is a bucket of this stage gathered beside the first forward pass? */
 bool mq_sync_gathers_first(const struct mq_low *low, uint32_t stage);
 /* Gathering of the buckets whose parameters `op` is the first to use in a forward pass, which waits for it. */
-void mq_sync_before(struct mq_low *low, uint32_t stage, uint32_t op);
+void mq_sync_before(struct mq_low *low, uint32_t op);
 void mq_pass_reduce(struct mq_low *low, uint32_t stage);
 void mq_pass_post(struct mq_low *low, uint32_t stage);
 

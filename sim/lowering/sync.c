@@ -83,7 +83,7 @@ static bool fits(struct mq_low *low, const uint32_t *group, const struct mq_buck
 {
 	double limit = low->plan->bucket_B / mq_dtype_size(low->train->grad_dtype);
 
-	return b->stage == more->stage && b->sync == more->sync && b->n == more->n &&
+	return b->sync == more->sync && b->n == more->n &&
 	       low->num.devset_of[b->config] == low->num.devset_of[more->config] &&
 	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) && group[b->config] == group[more->config] &&
 	       (!(limit > 0) || b->elems + more->elems <= limit);
@@ -105,6 +105,8 @@ void mq_buckets_plan(struct mq_low *low)
 {
 	const uint32_t *group = number_groups(low);
 
+	low->buckets.first = mq_arena_array(&low->scratch, low->num.n_stages + 1, uint32_t);
+	low->buckets.after = mq_arena_none(&low->scratch, low->model->n_ops);
 	for (uint32_t stage = 0; stage < low->num.n_stages && !low->train->infer; stage++) {
 		uint32_t first = low->buckets.n;
 
@@ -142,6 +144,9 @@ void mq_buckets_plan(struct mq_low *low)
 				MQ_PUSH(&low->scratch, low->buckets.bucket, low->buckets.n, low->buckets.room, b);
 			}
 		}
+		for (uint32_t k = first; k < low->buckets.n; k++)
+			low->buckets.after[low->buckets.bucket[k].last_op] = k;
+		low->buckets.first[stage + 1] = low->buckets.n;
 	}
 }
 
@@ -251,25 +256,22 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 	}
 }
 
-void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last)
+void mq_sync_after(struct mq_low *low, uint32_t op, bool last)
 {
-	for (uint32_t i = 0; i < low->buckets.n; i++) {
-		const struct mq_bucket *b = &low->buckets.bucket[i];
+	uint32_t i = low->buckets.after[op];
 
-		if (b->stage == stage && b->last_op == op &&
-		    (every_micro_batch(low, b) || (last && low->plan->overlap_grads)))
-			reduce(low, i, true, MQ_NONE);
-	}
+	if (i != MQ_NONE && (every_micro_batch(low, &low->buckets.bucket[i]) || (last && low->plan->overlap_grads)))
+		reduce(low, i, true, MQ_NONE);
 }
 
 void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < low->buckets.n && !mq_once(low); i++) {
+	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1] && !mq_once(low); i++) {
 		const struct mq_bucket *b = &low->buckets.bucket[i];
 
-		if (b->stage != stage || b->unit != unit || b->sync != MQ_SYNC_ZERO3)
+		if (b->unit != unit || b->sync != MQ_SYNC_ZERO3)
 			continue;
 		any = true;
 		/* It may start when the unit before the last one has ended: one unit ahead. */
@@ -434,10 +436,10 @@ static double owners_B(struct mq_low *low, uint32_t index, bool *first)
 	double bytes = 0;
 
 	*first = true;
-	for (uint32_t i = 0; i < low->buckets.n; i++) {
+	for (uint32_t i = low->buckets.first[b->stage]; i < low->buckets.first[b->stage + 1]; i++) {
 		const struct mq_bucket *o = &low->buckets.bucket[i];
 
-		if (o->stage != b->stage || o->sync != b->sync || o->n != b->n || o->shard != b->shard ||
+		if (o->sync != b->sync || o->n != b->n || o->shard != b->shard ||
 		    low->num.devset_of[o->config] != low->num.devset_of[b->config])
 			continue;
 		*first &= i >= index;
@@ -471,33 +473,32 @@ static bool gathers_late(const struct mq_low *low, uint32_t stage)
 
 bool mq_sync_gathers_first(const struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t i = 0; i < low->buckets.n && gathers_late(low, stage); i++)
-		if (low->buckets.bucket[i].stage == stage && mq_gathers_new(low->buckets.bucket[i].sync))
+	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1] && gathers_late(low, stage); i++)
+		if (mq_gathers_new(low->buckets.bucket[i].sync))
 			return true;
 	return false;
 }
 
-void mq_sync_before(struct mq_low *low, uint32_t stage, uint32_t op)
+void mq_sync_before(struct mq_low *low, uint32_t op)
 {
-	for (uint32_t i = 0; i < low->buckets.n; i++) {
-		const struct mq_bucket *b = &low->buckets.bucket[i];
+	uint32_t i = low->buckets.after[op];
+	const struct mq_bucket *b = i == MQ_NONE ? NULL : &low->buckets.bucket[i];
 
-		if (b->stage == stage && b->last_op == op && mq_gathers_new(b->sync))
-			call_bucket(low, b,
-				    &(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
-							   .stride = 1,
-							   .size = b->shard,
-							   .bytes = b->param_B,
-							   .dtype = low->train->dtype,
-							   .phase = MQ_FORWARD,
-							   .awaited = true,
-							   .wait = MQ_NONE });
-	}
+	if (b && mq_gathers_new(b->sync))
+		call_bucket(low, b,
+			    &(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
+						   .stride = 1,
+						   .size = b->shard,
+						   .bytes = b->param_B,
+						   .dtype = low->train->dtype,
+						   .phase = MQ_FORWARD,
+						   .awaited = true,
+						   .wait = MQ_NONE });
 }
 
 static void publish(struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t i = 0; i < low->buckets.n; i++) {
+	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++) {
 		const struct mq_bucket *b = &low->buckets.bucket[i];
 		struct bucket_call bc = { .kind = MQ_COLL_ALL_GATHER,
 					  .stride = 1,
@@ -509,8 +510,6 @@ static void publish(struct mq_low *low, uint32_t stage)
 					  .wait_of = low->emit.copied,
 					  .wait = MQ_NONE };
 
-		if (b->stage != stage)
-			continue;
 		if (b->sync == MQ_SYNC_PS) {
 			bc.kind = MQ_COLL_BROADCAST;
 			bc.size = b->n;
@@ -540,9 +539,8 @@ static void await_gradients(struct mq_low *low)
 void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_REDUCE);
-	for (uint32_t i = 0; i < low->buckets.n; i++)
-		if (low->buckets.bucket[i].stage == stage && !every_micro_batch(low, &low->buckets.bucket[i]) &&
-		    !low->plan->overlap_grads)
+	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++)
+		if (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads)
 			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	for (uint32_t op = 0; op < low->model->n_ops; op++)
 		if (low->model->op[op].tied != MQ_NONE &&

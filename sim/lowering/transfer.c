@@ -92,7 +92,7 @@ static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 	return true;
 }
 
-/* How the tensor gets there. Equal shares are even ones or the very same uneven ones. */
+/* How the tensor gets there, and its only step if it has one. Equal shares are even ones or the very same uneven ones. */
 static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
 {
 	const struct mq_config *a = &low->plan->config[t->from_config];
@@ -101,7 +101,11 @@ static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
 	if (low->num.devset_of[t->from_config] == low->num.devset_of[t->to_config]) {
 		struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
-		return c.possible && same_shares(a, b) ? MQ_WAY_STEPS : MQ_WAY_BOXES;
+		if (!c.possible || !same_shares(a, b))
+			return MQ_WAY_BOXES;
+		if (c.n_steps == 1)
+			t->only = c.step[0];
+		return MQ_WAY_STEPS;
 	}
 	return pair_up(low, t) ? MQ_WAY_PAIRS : MQ_WAY_BOXES;
 }
@@ -351,19 +355,14 @@ static bool all_takers(const struct mq_low *low, uint32_t transfer, bool such(co
 }
 
 /* Is a transfer this collective and nothing else? */
-static bool is_only(const struct mq_transfer *t, enum mq_coll_kind kind, struct mq_step *step)
+static bool is_only(const struct mq_transfer *t, enum mq_coll_kind kind)
 {
-	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
-
-	*step = c.step[0];
-	return t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 && step->kind == kind;
+	return t->only.size && t->from_stage == t->to_stage && t->only.kind == kind;
 }
 
 static bool gathers_sequence(const struct mq_transfer *t)
 {
-	struct mq_step step;
-
-	return is_only(t, MQ_COLL_ALL_GATHER, &step) && step.role == MQ_ROLE_SEQ;
+	return is_only(t, MQ_COLL_ALL_GATHER) && t->only.role == MQ_ROLE_SEQ;
 }
 
 bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer)
@@ -373,9 +372,7 @@ bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfe
 
 bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer)
 {
-	struct mq_step step;
-
-	return moves->transfer[transfer].channel && is_only(&moves->transfer[transfer], MQ_COLL_ALL_REDUCE, &step);
+	return moves->transfer[transfer].channel && is_only(&moves->transfer[transfer], MQ_COLL_ALL_REDUCE);
 }
 
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
@@ -391,11 +388,10 @@ static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
 	bool only = low->moves.out_first[t->op + 1] == low->moves.out_first[t->op] + 1;
-	struct mq_step step;
-	bool parts = (is_only(t, MQ_COLL_ALL_GATHER, &step) && all_takers(low, transfer, splits)) ||
-		     (is_only(t, MQ_COLL_REDUCE_SCATTER, &step) && !t->channel && only && splits(low, t->op));
+	bool parts = (is_only(t, MQ_COLL_ALL_GATHER) && all_takers(low, transfer, splits)) ||
+		     (is_only(t, MQ_COLL_REDUCE_SCATTER) && !t->channel && only && splits(low, t->op));
 
-	return parts && step.size <= MOST_PARTS ? step.size : 1;
+	return parts && t->only.size <= MOST_PARTS ? t->only.size : 1;
 }
 
 /* An element as it travels. What GEMMs in few bits take alone is gathered along the sequence as they multiply it, where
@@ -414,9 +410,8 @@ static double elem_B(const struct mq_low *low, uint32_t transfer)
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)
 {
 	const struct mq_transfer *t = &moves->transfer[transfer];
-	struct mq_step step;
 
-	return is_only(t, gather ? MQ_COLL_ALL_GATHER : MQ_COLL_REDUCE_SCATTER, &step) ? t->parts : 1;
+	return is_only(t, gather ? MQ_COLL_ALL_GATHER : MQ_COLL_REDUCE_SCATTER) ? t->parts : 1;
 }
 
 void mq_transfers_plan(struct mq_low *low)

@@ -97,7 +97,7 @@ static void emit_steps(struct mq_low *low, const struct mq_transfer *t, const st
 /* One of `n` equal calls that make the only step of a transfer; its tasks join the arrivals. */
 static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq_ids *state, uint32_t n)
 {
-	struct mq_step step = mq_layout_convert(&t->from, &t->to).step[0];
+	struct mq_step step = t->only;
 	struct mq_ids *arrival = arrivals(low, t);
 	uint32_t seats = seats_from(low, t)->n;
 	struct mq_ids *done = mq_arena_array(&low->scratch, seats, struct mq_ids);

@@ -129,38 +129,53 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return value;
 }
 
+/* A block's part of the answer to ask_memory. */
+static void add_memory(const struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
+		       const struct mq_hybrid_stage *stage, uint32_t samples, uint32_t block, double *value)
+{
+	const struct mq_model *m = c->problem->q->model;
+	uint32_t at = c->part[block];
+	double weight = at ? 1 : 1.0 / c->n_layers;
+
+	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+		struct mq_op_memory memory;
+		double share[MQ_N_DIMS];
+
+		mq_tensor_split(m, op, stage->t, true, true, split);
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			share[d] = split[d];
+		c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d, recompute,
+					     &memory);
+		value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
+		value[3 + at] += memory.kept_B * weight;
+		value[9] += at ? 0 : memory.again_B * weight;
+		if (mq_op_trained(&m->op[op]))
+			value[6 + at] += mq_op_param_shard(&m->op[op], share) * weight;
+	}
+}
+
 /* value: layer, head, tail held; layer, head, tail kept; parameters of layer, head, tail (elements); what a layer
  * computes again. */
 static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
-	bool known;
+	const struct mq_costs *costs = c->problem->costs;
+	bool known, by_layer = costs->memory_by_layer && costs->memory_by_layer(costs->context, recompute);
 	double *value =
 		look_up(c, c->host ? 6 : 2, stage->t, sync, recompute, (uint64_t)stage->d << 32 | samples, &known);
+	struct mq_arena_mark mark = mq_arena_mark(&c->scratch);
+	double(*of)[N_ANSWERS] = known ? NULL : mq_arena_alloc(&c->scratch, c->blocks.n * sizeof(*of));
 
-	if (known)
-		return value;
-	for (uint32_t b = 0; b < c->blocks.n; b++) {
-		uint32_t at = c->part[b];
-		double weight = at ? 1 : 1.0 / c->n_layers;
+	for (uint32_t b = 0; b < c->blocks.n && !known; b++) {
+		uint32_t like = by_layer ? b : c->blocks.like[b];
 
-		for (uint32_t i = c->blocks.first[b]; i < c->blocks.first[b + 1]; i++) {
-			uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
-			struct mq_op_memory memory;
-			double share[MQ_N_DIMS];
-
-			mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split);
-			for (int d = 0; d < MQ_N_DIMS; d++)
-				share[d] = split[d];
-			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
-						     recompute, &memory);
-			value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
-			value[3 + at] += memory.kept_B * weight;
-			value[9] += at ? 0 : memory.again_B * weight;
-			if (mq_op_trained(&c->problem->q->model->op[op]))
-				value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
-		}
+		if (like == b)
+			add_memory(c, sync, recompute, stage, samples, b, of[b]);
+		for (int i = 0; i < N_ANSWERS; i++)
+			value[i] += of[like][i];
 	}
+	mq_arena_rewind(&c->scratch, mark);
 	return value;
 }
 

@@ -29,6 +29,17 @@ static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *ar
 	return of_op;
 }
 
+/* Does each op of a block stand in the model's eyes for the one in its place in another? */
+static bool stands_for(const struct mq_model *m, const struct mq_blocks *b, uint32_t one, uint32_t other)
+{
+	uint32_t n = b->first[one + 1] - b->first[one];
+	bool alike = b->first[other + 1] - b->first[other] == n;
+
+	for (uint32_t i = 0; i < n && alike; i++)
+		alike = m->like[b->op[b->first[other] + i]] == b->op[b->first[one] + i];
+	return alike;
+}
+
 void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct mq_blocks *b)
 {
 	uint32_t kept = 0;
@@ -36,6 +47,12 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 	*b = (struct mq_blocks){ 0 };
 	b->of_op = number_blocks(model, arena, &b->n);
 	mq_csr_make(arena, b->n, model->n_ops, b->of_op, NULL, sizeof(*b->of_op), &b->first, &b->op);
+	b->like = mq_arena_array(arena, b->n, uint32_t);
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t one = b->of_op[model->like[b->op[b->first[i]]]];
+
+		b->like[i] = stands_for(model, b, one, i) ? one : i;
+	}
 	b->edge = mq_arena_array(arena, model->n_edges, struct mq_block_edge);
 	for (uint32_t e = 0; e < model->n_edges; e++) {
 		const struct mq_edge *edge = &model->edge[e];

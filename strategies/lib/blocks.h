@@ -14,6 +14,7 @@ struct mq_blocks {
 	uint32_t n, n_edges;
 	uint32_t *of_op;      /* [n_ops], blocks numbered in order of first op */
 	uint32_t *first, *op; /* CSR: ops of each block, rising */
+	uint32_t *like;       /* [n] the first block whose ops are like its own, see struct mq_model */
 	struct mq_block_edge *edge;
 };
 

@@ -75,6 +75,8 @@ struct mq_costs {
 	/* What a device holds of the op, were all ops split so among dp replicas: see struct mq_op_memory. */
 	void (*op_memory)(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
 			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory);
+	/* Does it differ between ops that are alike (mq_model.like), as only some layers are recomputed? NULL: no. */
+	bool (*memory_by_layer)(void *context, enum mq_recompute recompute);
 	/* Time to move an edge's tensor between the layouts that two configs imply, forward pass;
 	 * the backward pass costs `backward_s`. */
 	bool (*reshard)(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,
