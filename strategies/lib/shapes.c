@@ -8,8 +8,8 @@
 
 /* Devices whose speeds differ by less are not left out for it. */
 static const double DIFFERS = 0.03;
-/* Of more devices than these equal ones are left out in whole machines. */
-enum { MANY = 64 };
+/* Of more devices than MANY equal ones are left out in whole machines; LARGE: devices of a large machine. */
+enum { MANY = 64, LARGE = 8 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
 
@@ -26,8 +26,8 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 	bool *seen = mq_arena_array(arena, space->problem->q->cluster->n_nodes, bool);
 
 	for (uint32_t s = 0; s < space->n_sets; s++)
-		if (space->set[s].n == n)
-			return; /* sets are prefixes of one order: the same size is the same set */
+		if (space->set[s].n == n && space->set[s].device[0] == r->rank)
+			return; /* sets are runs of one order */
 	if (!n || space->n_sets == SHAPES_MAX_SETS)
 		return;
 	struct shape_set *set = &space->set[space->n_sets++];
@@ -120,6 +120,24 @@ static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step
 	return n;
 }
 
+/* A slower type without the faster ones, where its devices are together as fast as those. */
+static void add_slow(struct shape_space *space, const struct ranked *r, uint32_t n)
+{
+	double faster = 0, sum = 0;
+	uint32_t from = 0;
+
+	for (uint32_t i = 0; i <= n; i++) {
+		if (i == n || (i && r[i].speed < r[i - 1].speed * (1 - DIFFERS))) {
+			if (from && sum >= faster)
+				add_set(space, r + from, i - from);
+			faster += sum;
+			sum = 0;
+			from = i;
+		}
+		sum += i < n ? r[i].speed : 0;
+	}
+}
+
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
@@ -148,8 +166,8 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* 4 of 5: degrees and batches divide better */
 		if (2 * few > n)
 			add_set(space, r, few);
-	if (n > MANY)
-		add_set(space, r, divisible(problem->q, n, node));
+	add_set(space, r, divisible(problem->q, n, n > MANY ? node : 1));
+	add_slow(space, r, n);
 	add_set(space, r, 1);
 	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 	const struct mq_limits *l = space->problem->limits;
@@ -300,6 +318,12 @@ static bool software_allows(const struct shape_space *space, const struct shape_
 	return mq_software_runs_shape(space->software, space->problem->q, &shape, NULL, 0);
 }
 
+/* Tensor-parallel groups stay inside a machine, or are several whole ones with no more devices than a large one has. */
+static bool over_machines(const struct shape_set *set, uint32_t tp)
+{
+	return tp <= LARGE && set->in_order && set->n % set->per_node == 0 && tp % set->per_node == 0;
+}
+
 bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 {
 	const struct shape_set *set = &space->set[p->set];
@@ -310,8 +334,8 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if ((uint64_t)p->dp * p->tp * p->pp * p->cp != set->n)
 		return false;
-	if (p->tp > 1 && set->per_node % p->tp)
-		return false; /* tensor-parallel groups stay inside a node */
+	if (p->tp > 1 && set->per_node % p->tp && !over_machines(set, p->tp))
+		return false;
 	if ((mq_pipeline_kind(p->pipeline)->most_chunks > 1) != (p->virtual > 1) ||
 	    !mq_pipeline_takes(p->pipeline, p->virtual))
 		return false;
@@ -569,9 +593,11 @@ void shapes_each(const struct shape_space *space, bool (*visit)(void *context, c
 
 	for (uint32_t s = 0; s < space->n_sets && v.go_on; s++) {
 		const struct shape_set *set = &space->set[s];
-		uint32_t n_tp = shapes_divisors(set->per_node, tps, MAX_DIVISORS);
+		uint32_t n_tp = shapes_divisors(set->n, tps, MAX_DIVISORS);
 
 		for (uint32_t t = 0; t < n_tp; t++) {
+			if (set->per_node % tps[t] && !over_machines(set, tps[t]))
+				continue;
 			uint32_t n_pp = shapes_divisors(set->n / tps[t], pps, MAX_DIVISORS);
 
 			for (uint32_t i = 0; i < n_pp && v.go_on; i++) {

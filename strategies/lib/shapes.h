@@ -5,7 +5,7 @@
  * the software's.
  *
  * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the fastest type,
- * one device. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
+ * one device, a slower type alone that is as fast as all before it. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
  * may be `balanced`: layers per stage follow the work outside of the layers and, on mixed devices, they and the samples
  * per replica follow the devices' measured speed on this model. SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_LIB_SHAPES_H

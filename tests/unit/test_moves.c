@@ -13,6 +13,7 @@
 #include "lib/moves/moves.h"
 #include "lib/moves/switches.h"
 #include "lib/plans.h"
+#include "lib/shapes.h"
 #include "libraries.h"
 
 struct question {
@@ -112,15 +113,16 @@ static void a_part_grows_to_the_whole(void **state)
 	mq_arena_fini(&q.arena);
 }
 
-/* All neighbours are sound; those of a pipeline of two stages of four layers have one of (3, 5), and those of
- * four replicas of eight samples, one three times as slow, one in which it has a sample less. */
+/* All neighbours are sound; those of a pipeline of two stages of four layers have one of (3, 5), one whose embedding
+ * alone is divided by what it puts out, and those of four replicas of eight samples, one three times as slow, one in
+ * which it has a sample less. */
 static void neighbours_are_plans(void **state)
 {
 	struct question q;
 	struct mq_plan plan;
 	struct mq_move *move;
 	struct mq_err err = MQ_ERR_INIT;
-	bool cut = false, dealt = false;
+	bool cut = false, dealt = false, divided = false;
 
 	ask(&q, 0);
 	shape(&q, (struct mq_shape){ .dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B }, &plan);
@@ -135,7 +137,14 @@ static void neighbours_are_plans(void **state)
 			continue;
 		applied++;
 		assert_int_equal(mq_plan_check(&other, q.model, q.cluster, &q.train, &err), MQ_OK);
-		assert_int_equal(mq_plan_stages(&other, q.model, &q.arena, &stage, &stages, &err), MQ_OK);
+		if (mq_plan_stages(&other, q.model, &q.arena, &stage, &stages, &err) != MQ_OK) {
+			uint32_t split = 0;
+
+			for (uint32_t op = 0; op < q.model->n_ops; op++)
+				split += other.config[other.config_of[op]].split[MQ_DIM_OUT] == 4;
+			divided = divided || (split == 1 && other.config[other.config_of[1]].split[MQ_DIM_OUT] == 4);
+			continue;
+		}
 		cut = cut || (stages == 2 && stage[0].layers == 3 && stage[1].layers == 5);
 		const struct mq_config *c = &other.config[other.config_of[0]];
 
@@ -149,6 +158,66 @@ static void neighbours_are_plans(void **state)
 	assert_true(applied > 20);
 	assert_true(cut);
 	assert_true(dealt);
+	assert_true(divided);
+	mq_arena_fini(&q.arena);
+}
+
+/* Of a forward pass on one device, any run of ops of a power of two may go to any other. */
+static void runs_of_ops_have_devices(void **state)
+{
+	struct question q;
+	struct mq_plan plan, other;
+	struct mq_move *move;
+	uint32_t n_seen = 0;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){ .micro_batches = 1 }, &plan);
+	for (int infer = 0; infer < 2; infer++) {
+		q.train.infer = infer;
+		for (uint32_t i = 0, n = mq_moves_list(&q.space, &plan, &q.arena, &move); i < n; i++) {
+			if (!mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other) || other.n_configs != 2)
+				continue;
+			uint32_t away = 0;
+
+			for (uint32_t op = 0; op < plan.n_ops; op++)
+				away += (other.config[other.config_of[op]].device[0] == 5) == (op >= 8 && op < 12);
+			n_seen += away == plan.n_ops;
+		}
+		assert_int_equal(n_seen, infer);
+	}
+	mq_arena_fini(&q.arena);
+}
+
+/* One fast device and seven slow ones, each a machine: all, the fast one, and the slow ones alone; tensor-parallel
+ * groups are whole machines, up to eight devices. */
+static void slow_devices_are_a_set(void **state)
+{
+	struct shape_space space = { .n_sets = 0 };
+	struct mq_err err = MQ_ERR_INIT;
+	struct question q;
+	bool slow = false;
+
+	ask(&q, 8);
+	for (uint32_t d = 0; d < 8; d++) {
+		q.cluster->device[d].node = d;
+		q.cluster->device[d].type = d == 2 ? "fast" : "slow";
+	}
+	q.cluster->n_nodes = 8;
+	assert_int_equal(mq_calib_bind(q.calib, q.cluster, &err), MQ_OK);
+	q.problem.costs = mq_costs_new(&q.asked, &q.arena);
+	assert_int_equal(shapes_init(&space, &q.problem, &err), MQ_OK);
+	assert_int_equal(space.set[0].n, 8);
+	for (uint32_t s = 1; s < space.n_sets; s++) {
+		slow = slow || (space.set[s].n == 7 && !space.set[s].mixed);
+		assert_true(space.set[s].device[0] == 2 || space.set[s].n == 7);
+	}
+	assert_true(slow);
+	struct shape_point p = { .dp = 2, .tp = 4, .pp = 1, .cp = 1, .ep = 1, .virtual = 1, .micro_batches = 1 };
+
+	p.pipeline = MQ_PIPE_1F1B;
+	assert_true(shapes_valid(&space, &p));
+	space.set[0].per_node = 3;
+	assert_false(shapes_valid(&space, &p));
 	mq_arena_fini(&q.arena);
 }
 
@@ -425,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
+		cmocka_unit_test(runs_of_ops_have_devices),  cmocka_unit_test(slow_devices_are_a_set),
 		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
 		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
 		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),

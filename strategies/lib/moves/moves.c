@@ -24,7 +24,8 @@ enum kind {
 	EXCHANGE,  /* a, b: ranks that exchange all that they do */
 	STRIDE,    /* a: the devices in use, in order, are dealt out anew: every a-th follows */
 	DEGREES,   /* a: which factor of two (enum mq_factor), b: how the devices follow (enum order) */
-	SPLIT      /* a: op, b: how (enum way) */
+	SPLIT,     /* a: op, b: how (enum way) */
+	PLACE      /* a: first op, n: how many go to device b, each whole */
 };
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
@@ -218,6 +219,21 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 	}
 }
 
+/* A forward pass whose ops are whole: runs of them, as branches of a graph are, on every other device. */
+static void list_runs(const struct mq_move_space *space, const struct mq_plan *plan, struct list *l)
+{
+	uint32_t devices = space->problem->q->cluster->n_devices;
+	bool whole = space->problem->q->train->infer && devices > 1 && devices <= SMALL;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		whole = whole && plan->config[i].n_devices == 1 && plan->config[i].stage == 0;
+	for (uint32_t n = 1; whole && n < plan->n_ops; n *= 2)
+		for (uint32_t op = 0; op < plan->n_ops; op += n)
+			for (uint32_t d = 0; d < devices; d++)
+				if (plan->config[plan->config_of[op]].device[0] != d)
+					add(l, PLACE, op, d, n);
+}
+
 /* Speed of a batch coordinate: of its slowest device. */
 static double coordinate_speed(const struct mq_move_space *space, const struct mq_config *c, uint32_t i)
 {
@@ -280,6 +296,7 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 	list_globals(space, plan, &v, &l);
 	list_choices(space, plan, &v, &l);
 	list_shares(space, plan, &v, &l);
+	list_runs(space, plan, &l);
 	for (uint32_t i = 0; i < space->n_heavy; i++)
 		for (uint32_t w = 0; w < N_WAYS; w++)
 			add(&l, SPLIT, space->heavy[i], w, 0);
@@ -560,7 +577,7 @@ static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, e
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		 const struct view *v, struct mq_arena *arena)
 {
-	uint32_t *to;
+	uint32_t *to, device = move->b;
 
 	switch ((enum kind)move->kind) {
 	case BOUNDARY:
@@ -607,6 +624,13 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 		return stride(space, plan, move->a, arena);
 	case SPLIT:
 		return split(space, plan, v, move->a, (enum way)move->b, arena);
+	case PLACE:
+		for (uint32_t op = move->a; op < plan->n_ops && op - move->a < move->n; op++) {
+			struct mq_config c = { .n_devices = 1, .device = &device, .split = MQ_UNSPLIT };
+
+			plan->config_of[op] = mq_plan_intern(plan, &c, arena);
+		}
+		return true;
 	case DEGREES:
 		break;
 	}

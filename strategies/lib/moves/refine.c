@@ -90,18 +90,18 @@ static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t e
 	return value;
 }
 
-static uint64_t bits_of(double x)
+static uint64_t time_key(uint32_t family, double screened_s)
 {
 	uint64_t bits;
 
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
+	memcpy(&bits, &screened_s, sizeof(bits));
+	return mq_map_mix(bits >> 36, family);
 }
 
-/* Was one proposed whose screened time is the same to the last bit? Such plans differ in nothing that matters. */
-static bool same_time(const struct mq_refine *r, double screened_s)
+/* Was one of the family proposed whose screened time is the same to some 1e-5? They differ in nothing that matters. */
+static bool same_time(const struct mq_refine *r, uint32_t family, double screened_s)
 {
-	return mq_map_find(&r->times, bits_of(screened_s)) != MQ_NONE;
+	return mq_map_find(&r->times, time_key(family, screened_s)) != MQ_NONE;
 }
 
 /* A value of a point's family, worse for each plan since its best: a search is not to spend itself in one. */
@@ -110,7 +110,8 @@ static double worn(const struct mq_refine *r, const struct mq_refine_point *p, d
 	return value * (1 + tired * r->of_family[p->family].idle);
 }
 
-/* Where the worst of the kept points of the largest family makes room; NULL where this one is of it, and worse. */
+/* Where the worst of the kept points of the largest family makes room; NULL where this one
+ * is worse and not the best of its own. */
 static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint32_t family)
 {
 	struct mq_refine_point *worst = NULL;
@@ -126,7 +127,7 @@ static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint3
 	for (uint32_t i = 0; i < r->n; i++)
 		if (size[i] == most && (!worst || r->point[i].value > worst->value))
 			worst = &r->point[i];
-	return value < worst->value || family != worst->family ? worst : NULL;
+	return value < worst->value || (most > 1 && value <= r->of_family[family].best) ? worst : NULL;
 }
 
 /* The family of a judged plan, which hears its value. */
@@ -299,7 +300,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	bool time = true;
 
 	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
-	mq_map_add(&r->times, bits_of(p->screened_s));
+	mq_map_add(&r->times, time_key(p->family, p->screened_s));
 	MQ_SHUFFLE(r->problem->rng, move, n)
 	while (i < n && tried < r->width && time) {
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
@@ -368,7 +369,7 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	struct mq_refine_asked *asked = &r->asked[r->n_asked % RING];
 
 	mq_map_add(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch));
-	mq_map_add(&r->times, bits_of(screened_s));
+	mq_map_add(&r->times, time_key(p->family, screened_s));
 	plan->engine_objective = screened_s;
 	plan->engine_unit = "s per step, screened";
 	plan->usual = NULL;
@@ -389,7 +390,7 @@ static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const s
 static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
-	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, near->screened_s)) ||
+	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, p->family, near->screened_s)) ||
 	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
@@ -435,7 +436,7 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 		if (r->known.n > before) {
 			if (screened_s < p->value)
 				go_down(r, plan, true, &screened_s, arena);
-			if (screened_s < r->best * (1 - gain) && !same_time(r, screened_s)) {
+			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s)) {
 				propose(r, p, plan, screened_s);
 				return true;
 			}
@@ -484,7 +485,7 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 			continue;
 		if (may_look(r))
 			go_down(r, &now, false, &s, arena);
-		if (s < least_s && !same_time(r, s)) {
+		if (s < least_s && !same_time(r, best->family, s)) {
 			least_s = s;
 			mq_plan_copy(plan, &now, arena);
 		}

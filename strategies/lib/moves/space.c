@@ -6,17 +6,19 @@
 #include "lib/csr.h"
 #include "lib/plans.h"
 
-enum { HEAVY = 16 };
+/* FEW: of a model of layers, whose embedding and head alone are divided otherwise than all else. */
+enum { HEAVY = 16, FEW = 2 };
 
-/* The ops with most parameters, rising. */
+/* The ops outside of layers with most parameters, rising. */
 static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
 	space->heavy = mq_arena_array(arena, HEAVY, uint32_t);
-	while (space->n_heavy < HEAVY) {
+	while (space->n_heavy < (m->n_layers ? FEW : HEAVY)) {
 		uint32_t best = MQ_NONE;
 
 		for (uint32_t op = 0; op < m->n_ops; op++) {
-			bool taken = m->op[op].param <= 0 || m->op[op].phase == MQ_BACKWARD;
+			bool taken = m->op[op].param <= 0 || m->op[op].phase == MQ_BACKWARD ||
+				     (m->n_layers && m->op[op].layer != MQ_NONE);
 
 			for (uint32_t i = 0; i < space->n_heavy && !taken; i++)
 				taken = space->heavy[i] == op;
@@ -48,6 +50,5 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
 	space->selective = mq_selective_saves(problem);
-	if (!m->n_layers)
-		find_heavy(m, problem->arena, space);
+	find_heavy(m, problem->arena, space);
 }
