@@ -122,6 +122,16 @@ static void set_recompute(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "modules", "%s", named ? mq_export_modules(e, &unknown) : "");
 }
 
+/* Layers whose GEMMs stay in the type of training; Megatron-Bridge's recipes in fp8 have some of their own. */
+static void set_kept_layers(struct mq_template *v, const struct mq_export *e)
+{
+	uint32_t start = e->software->num_layers_at_start_in_bf16, end = e->software->num_layers_at_end_in_bf16;
+	bool kept = mq_train_casts(e->train) && (start || end);
+
+	mq_template_set(v, "bf16_at_start", kept ? "%u" : "", start);
+	mq_template_set(v, "bf16_at_end", kept ? "%u" : "", end);
+}
+
 static void set_types(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_train *t = e->train;
@@ -201,6 +211,11 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 			      "recompute_ops '%s': no module of Megatron's --recompute-modules begins so; importing a "
 			      "script with that flag says the ops of its modules",
 			      unknown);
+	if (mq_train_casts(e->train) && (*e->software->bf16_ops || *e->software->mxfp8_ops))
+		return mq_bad(err,
+			      "bf16_ops '%s', mxfp8_ops '%s': Megatron-LM reads them in a file of "
+			      "--te-precision-config-file, which is not written",
+			      e->software->bf16_ops, e->software->mxfp8_ops);
 	if (e->model->stack->pattern && s->stage_layers && !is_even(s, s->pp * s->virtual))
 		return mq_bad(err, "stages of unequal layers: a hybrid pattern has no layout flag");
 	return MQ_OK;
@@ -214,6 +229,7 @@ enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_te
 	set_switches(v, e);
 	set_recompute(v, e);
 	set_types(v, e);
+	set_kept_layers(v, e);
 	return MQ_OK;
 }
 

@@ -520,7 +520,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.libraries = q->calib->libraries,
 		.model = q->model,
 		.traffic = q->model->image ? 1 : software->traffic, /* its graph has every kernel that runs */
-		.fp8 = mq_train_casts(train),
+		.fp8 = mq_train_casts(train) && op->own_gemm != 1 + MQ_GEMM_AS_DTYPE,
 		.mx = train->gemm_dtype == MQ_GEMM_MXFP8,
 		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),
 		.load = load,
@@ -535,14 +535,17 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		w.in_parts[MQ_FORWARD] = share->split[MQ_DIM_OUT] > 1 || share->split[MQ_DIM_HEAD] > 1;
 		w.in_parts[MQ_BACKWARD] = share->split[MQ_DIM_IN] > 1;
 	}
+	const enum mq_gemm_dtype gemm = mq_op_gemm_dtype(op, train);
 	const bool cast_once = casts_once(&w, train, share);
 	w.ready = cast_once || (op->frozen > MQ_FROZEN_AS_DTYPE && !mq_op_dequantizes(op, train));
 	w.dequantized_B = mq_op_dequantizes(op, train) ? mq_op_param_B(op, train) + w.size_B : 0;
-	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE && !op->adapter) {
-		w.cast_B = mq_software_cast_B(software, train);
-		w.blank.dtype = (uint8_t)mq_train_gemm_dtype(train);
-		w.blank.scaling = w.mx ? MQ_SCALING_MX : w.blank.dtype == MQ_FP4 ? MQ_SCALING_NV : MQ_SCALING_TENSOR;
-	} else if (mq_train_casts(train) && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
+	if (gemm != MQ_GEMM_AS_DTYPE) {
+		w.cast_B = mq_software_cast_B(software, gemm);
+		w.blank.dtype = (uint8_t)mq_operand_dtype(gemm, train->dtype);
+		w.blank.scaling = gemm == MQ_GEMM_MXFP8 ? MQ_SCALING_MX :
+				  gemm == MQ_GEMM_FP4   ? MQ_SCALING_NV :
+							  MQ_SCALING_TENSOR;
+	} else if (w.fp8 && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
 		w.cast_B = train->gemm_dtype == MQ_GEMM_MXFP8 ? software->mxfp8_cast_B : software->fp8_cast_B;
 	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))

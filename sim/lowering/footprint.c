@@ -89,13 +89,11 @@ struct here {
 	uint32_t id;
 };
 
-double mq_low_copy_B(const struct mq_train *train)
+double mq_low_copy_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
 {
-	double size = mq_dtype_size(mq_train_gemm_dtype(train));
+	double size = mq_dtype_size(mq_operand_dtype(gemm, dtype));
 
-	return train->gemm_dtype == MQ_GEMM_FP4   ? size + 1 / 16.0 :
-	       train->gemm_dtype == MQ_GEMM_MXFP8 ? size + 1 / 32.0 :
-						    size;
+	return gemm == MQ_GEMM_FP4 ? size + 1 / 16.0 : gemm == MQ_GEMM_MXFP8 ? size + 1 / 32.0 : size;
 }
 
 /* `elems` weights of the op as they are held where they are not sharded. */
@@ -103,23 +101,24 @@ static double weights_B(const struct here *at, double elems)
 {
 	const struct mq_train *train = at->low->train;
 	const struct mq_software *s = at->low->software;
+	enum mq_gemm_dtype gemm = mq_op_gemm_dtype(at->op, train);
 	double whole_B = elems * mq_op_param_B(at->op, train), capability;
 	double matrices = at->op->k * at->op->n * fmax(at->op->count, 1);
 
-	if (at->op->adapter || (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train)))
+	if (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train))
 		return whole_B;
-	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->save_quantized_operands ||
-	    s->quantize_weights_again || at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
+	if (!at->gpu || !at->calib || train->infer || gemm == MQ_GEMM_AS_DTYPE || !s->save_quantized_operands ||
+	    s->quantize_weights_again)
 		return whole_B;
 	capability = at->calib->compute_capability;
-	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100 && (capability < 120 || capability >= 130);
+	bool one = gemm == MQ_GEMM_FP8 && capability >= 100 && (capability < 120 || capability >= 130);
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
 	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
-	double copies_B = (one ? 1 : 2) * elems * mq_low_copy_B(train);
+	double copies_B = (one ? 1 : 2) * elems * mq_low_copy_B(gemm, train->dtype);
 	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* as they are multiplied, and nothing beside that */
 		return copies_B + whole_B - elems * mq_op_param_B(at->op, train);
-	if (s->fp8_params && mq_train_gemm_dtype(train) == MQ_FP8)
+	if (s->fp8_params && gemm != MQ_GEMM_FP4)
 		whole_B -= elems * mq_dtype_size(train->dtype);
 	return whole_B + copies_B;
 }
@@ -234,7 +233,7 @@ static bool feeds_cast(const struct here *at, bool *own)
 	MQ_EACH_OUT(m, at->id, e) {
 		const struct mq_op *to = &m->op[e->dst];
 
-		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE)
+		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && to->own_gemm != 1 + MQ_GEMM_AS_DTYPE)
 			*(to->adapter ? &adapter : to->frozen ? &frozen : &trained) = true;
 	}
 	*own = at->op->kind == MQ_OP_ATTENTION || !trained;
@@ -259,7 +258,8 @@ static double narrowed_B(const struct here *at)
 
 	if (!at->gpu || mq_dtype_size(at->low->train->dtype) != HALF_B)
 		return 0;
-	if (op->kind == MQ_OP_ATTENTION && op->fused && s->fp8_attention && mq_train_casts(at->low->train))
+	if (op->kind == MQ_OP_ATTENTION && op->fused && s->fp8_attention && mq_train_casts(at->low->train) &&
+	    !op->own_gemm)
 		elems = op->saved - 2 * op->m * op->count;
 	else if (op->gated && s->activation_func_fp8_input_store && op->saved >= op->read)
 		elems = op->read;
@@ -282,9 +282,9 @@ static double gathered_B(const struct here *at)
 		if (parts > own)
 			elems += e->elems * (1 / own - 1 / parts);
 	}
-	bool few = mq_train_casts(low->train) && low->software->save_quantized_operands && at->op->layer != MQ_NONE;
-	few &= !at->op->adapter;
-	return elems * at->share.samples * (few ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype));
+	enum mq_gemm_dtype gemm =
+		low->software->save_quantized_operands ? mq_op_gemm_dtype(at->op, low->train) : MQ_GEMM_AS_DTYPE;
+	return elems * at->share.samples * mq_low_copy_B(gemm, low->train->dtype);
 }
 
 /* How the logits that the loss sees are divided. */

@@ -95,7 +95,8 @@ static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 /* Keys and values, or their gradients, among the ranks of a sequence: in fp8 where attention takes and makes them so. */
 static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enum mq_phase phase)
 {
-	bool fp8 = low->software->fp8_attention && mq_train_casts(low->train) && low->model->op[op].fused;
+	const struct mq_op *o = &low->model->op[op];
+	bool fp8 = low->software->fp8_attention && mq_train_casts(low->train) && o->fused && !o->own_gemm;
 
 	emit_inner(low, op,
 		   &(struct inner){ .kind = kind,

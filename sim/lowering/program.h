@@ -404,7 +404,7 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 			struct mq_arena *arena);
 
 /* Bytes of an element of a copy for GEMMs in fp8 or fp4, with the scales of blocks of 32 or 16 elements (footprint.c). */
-double mq_low_copy_B(const struct mq_train *train);
+double mq_low_copy_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype);
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);

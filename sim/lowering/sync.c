@@ -93,8 +93,7 @@ static bool fits(struct mq_low *low, const uint32_t *group, const struct mq_buck
 static double published_B(const struct mq_low *low, uint32_t op, double elems)
 {
 	const struct mq_op *o = &low->model->op[op];
-	bool fp8 = low->software->fp8_params && mq_train_casts(low->train) &&
-		   mq_train_gemm_dtype(low->train) == MQ_FP8 && o->kind == MQ_OP_GEMM && o->layer != MQ_NONE;
+	bool fp8 = low->software->fp8_params && mq_operand_dtype(mq_op_gemm_dtype(o, low->train), MQ_BF16) == MQ_FP8;
 	double weights =
 		fp8 ? elems * fmin(1, o->k * o->n * fmax(o->count, 1) / o->param) : 0; /* the rest are biases */
 

@@ -339,8 +339,8 @@ static bool splits(const struct mq_low *low, uint32_t op)
 /* Does this op multiply copies in few bits? */
 static bool quantizes(const struct mq_low *low, uint32_t op)
 {
-	return mq_train_casts(low->train) && low->software->save_quantized_operands && splits(low, op) &&
-	       !low->model->op[op].adapter;
+	return mq_op_casts(&low->model->op[op], low->train) && low->software->save_quantized_operands &&
+	       splits(low, op);
 }
 
 /* Are all ops that a transfer leads to such, backward the one whose output gradient it is? */
@@ -404,7 +404,7 @@ static double elem_B(const struct mq_low *low, uint32_t transfer)
 
 	MQ_EACH_OUT(low->model, t->op, e)
 		few &= t->channel || !low->model->op[e->dst].adapter;
-	return few ? mq_low_copy_B(low->train) : mq_dtype_size(low->train->dtype);
+	return mq_low_copy_B(few ? low->train->gemm_dtype : MQ_GEMM_AS_DTYPE, low->train->dtype);
 }
 
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)

@@ -417,6 +417,5 @@ enum mq_status mq_tuning_apply(const struct mq_tuning *tuning, struct mq_arena *
 		MQ_TRY(freeze(tuning->frozen, arena, m, err));
 	if (!settle(*model, arena))
 		return mq_bad(err, "--train: nothing is left to train of model '%s'; freeze less", (*model)->name);
-	mq_model_find_alike(*model, arena);
 	return MQ_OK;
 }

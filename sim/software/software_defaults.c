@@ -173,16 +173,38 @@ enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype 
 	return dtype;
 }
 
-double mq_software_cast_B(const struct mq_software *s, const struct mq_train *train)
+double mq_software_cast_B(const struct mq_software *s, enum mq_gemm_dtype gemm)
 {
 	const double cast_B[] = { 0, s->fp8_cast_B, s->mxfp8_cast_B, s->fp4_cast_B };
 
-	return cast_B[train->gemm_dtype];
+	return cast_B[gemm];
 }
 
 bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 {
 	return asked && !(request->software && mq_software_stores_scores(request->software));
+}
+
+/* Frozen matrices are held as they multiply: those that are not cast as they are. */
+void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model *model)
+{
+	const struct mq_software *s = request->software;
+
+	for (uint32_t i = 0; s && request->train && mq_train_casts(request->train) && i < model->n_ops; i++) {
+		struct mq_op *op = &model->op[i];
+		bool end = op->layer < s->num_layers_at_start_in_bf16 ||
+			   op->layer + s->num_layers_at_end_in_bf16 >= model->n_layers;
+
+		op->own_gemm = 0;
+		if (op->layer == MQ_NONE)
+			continue;
+		if (end || (op->kind == MQ_OP_GEMM && named_op(model, i, s->bf16_ops)))
+			op->own_gemm = 1 + MQ_GEMM_AS_DTYPE;
+		else if (op->kind == MQ_OP_GEMM && named_op(model, i, s->mxfp8_ops))
+			op->own_gemm = 1 + MQ_GEMM_MXFP8;
+		if (op->own_gemm == 1 + MQ_GEMM_AS_DTYPE && op->frozen)
+			op->frozen = MQ_FROZEN_AS_DTYPE;
+	}
 }
 
 uint32_t mq_software_modules(const struct mq_software *s, const struct mq_model *model, uint32_t op)

@@ -157,12 +157,26 @@ bridge --use-distributed-optimizer "--pipeline-model-parallel-size 4" '--pipelin
 	-- -m $llama --dtype bf16 --gemm-dtype mxfp8 --grad-dtype fp32 --optimizer momentum -- 'model.pipeline_model_parallel_layout Et*1|t*3|t*3|t*1L' \
 	'dist.use_tp_pp_dp_mapping True' 'model.recompute_granularity full' 'model.recompute_method block' 'model.recompute_num_layers 1' \
 	'ddp.num_distributed_optimizer_instances 2' 'optimizer.optimizer sgd' 'optimizer.sgd_momentum 0.9' 'recipe bf16_with_mxfp8_mixed' \
-	'mixed_precision.grad_reduce_in_fp32 True' 'mixed_precision.reuse_grad_buf_for_mxfp8_param_ag True' 'ddp.grad_reduce_in_fp32 True'
+	'mixed_precision.first_last_layers_bf16 False' 'mixed_precision.grad_reduce_in_fp32 True' 'mixed_precision.reuse_grad_buf_for_mxfp8_param_ag True' 'ddp.grad_reduce_in_fp32 True'
 bridge --use-distributed-optimizer "--expert-model-parallel-size 8" "--tensor-model-parallel-size 2" --sequence-parallel "--expert-tensor-parallel-size 1" \
-	-- -m Qwen/Qwen3-30B-A3B --dtype bf16 --gemm-dtype fp8 --software megatron-bridge-26.06 -- 'run pretrain Qwen3MoeForCausalLM' \
-	'recipe bf16_with_fp8_current_scaling_mixed' 'mixed_precision.first_last_layers_bf16 False' 'mixed_precision.fp8_param_gather True' \
+	-- -m Qwen/Qwen3-30B-A3B --dtype bf16 --gemm-dtype fp8 --software megatron-bridge-26.06,num_layers_at_end_in_bf16=2 -- 'run pretrain Qwen3MoeForCausalLM' \
+	'recipe bf16_with_fp8_current_scaling_mixed' 'mixed_precision.first_last_layers_bf16 True' \
+	'mixed_precision.num_layers_at_start_in_bf16 0' 'mixed_precision.num_layers_at_end_in_bf16 2' 'mixed_precision.fp8_param_gather True' \
 	'model.expert_model_parallel_size 8' 'model.expert_tensor_parallel_size 1' 'model.moe_flex_dispatcher_backend hybridep' \
 	'model.cuda_graph_impl full_iteration' 'rng.te_rng_tracker True' 'model.use_transformer_engine_op_fuser True'
+# layers that stay in bf16: back from what Megatron-LM is told; where that is all of them, the run is one in bf16
+kept=(-m $llama --dtype bf16 --gemm-dtype fp8 --software nemo,num_layers_at_start_in_bf16=1,num_layers_at_end_in_bf16=2)
+printf '%s\n' "--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer --bf16 --fp8-format hybrid --first-last-layers-bf16" \
+	"--num-layers-at-end-in-bf16 2" >in.sh
+"$M" export --import in.sh "${h100[@]}" "${kept[@]}" -o a.json | grep -q 'give.*bf16=' && { echo "layers in bf16 are not understood"; bad=1; }
+"$M" export --import in.sh "${h100[@]}" "${kept[@]:0:6}" --software nemo -o a.json |
+	grep -q 'give.* --software nemo,num_layers_at_start_in_bf16=1,num_layers_at_end_in_bf16=2' || bad=1
+"$M" export a.json "${h100[@]}" "${kept[@]}" --to megatron |
+	grep -q -- '--first-last-layers-bf16 --num-layers-at-start-in-bf16 1 --num-layers-at-end-in-bf16 2 \\' || bad=1
+for q in "mxfp8 --software nemo,num_layers_at_start_in_bf16=8" "fp8 --software nemo,fp8_attention=1,num_layers_at_end_in_bf16=9" "dtype --software nemo"; do
+	"$M" simulate --plan a.json "${h100[@]}" "${kept[@]:0:4}" --gemm-dtype $q -o kept >kept.txt 2>&1 || bad=1
+	{ grep -o '^step time [^,]*' kept.txt; cat kept/memory.csv; } | cksum; done | sort -u | wc -l
+try 2 "bf16_ops 'qkv.proj', mxfp8_ops ''.* file of --te-precision" export a.json "${h100[@]}" "${kept[@]:0:6}" --software "nemo,bf16_ops=qkv|proj" --to megatron
 printf '%s\n' --use-distributed-optimizer >in.sh
 refused() { # WHY QUESTION...
 	local why=$1; shift

@@ -29,7 +29,7 @@ static inline void assert_near(double got, double want)
 		fail_msg("%.12g, not %.12g", got, want);
 }
 
-static inline const struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
+static inline struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
 {
 	const struct mq_model_request request = { .spec = spec, .train = train, .seq = seq };
 	struct mq_model *model = NULL;

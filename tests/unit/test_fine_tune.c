@@ -276,6 +276,39 @@ static void more_rank_is_more_of_everything(void **state)
 	}
 }
 
+/* In fp4 with ends in bf16, one GEMM of the others in bf16 and one in MXFP8; in bf16 nothing is cast. */
+static void gemms_of_their_own(void **state)
+{
+	struct mq_software s = *mq_software_plain();
+	struct mq_train train = { .batch = 1, .dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_FP4 };
+	struct mq_model_request ask = { "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,vocab=512", &train, 32,
+					&s };
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_model *model;
+
+	(void)state;
+	s.num_layers_at_start_in_bf16 = s.num_layers_at_end_in_bf16 = 1;
+	s.bf16_ops = "qkv|pro*";
+	s.mxfp8_ops = "down|residual*";
+	assert_int_equal(mq_model_load(&ask, &arena, &model, &err), MQ_OK);
+	for (uint32_t i = 0; i < model->n_ops; i++) {
+		const struct mq_op *op = &model->op[i];
+		const char *name = strchr(op->name, '.');
+		bool casts = op->kind == MQ_OP_GEMM && (op->layer == 1 || op->layer == 2);
+		enum mq_gemm_dtype want = !casts || strstr("down up", name + 1) == NULL ? MQ_GEMM_AS_DTYPE :
+					  !strcmp(name + 1, "down")                     ? MQ_GEMM_MXFP8 :
+											  MQ_GEMM_FP4;
+
+		assert_int_equal(mq_op_gemm_dtype(op, &train), want);
+	}
+	train.gemm_dtype = MQ_GEMM_AS_DTYPE;
+	for (uint32_t i = 0; i < model->n_ops; i++)
+		assert_false(mq_op_casts(&model->op[i], &train));
+	assert_int_equal(mq_operand_dtype(MQ_GEMM_MXFP8, MQ_BF16), MQ_FP8);
+	assert_int_equal(mq_operand_dtype(MQ_GEMM_FP4, MQ_BF16), MQ_FP4);
+	assert_int_equal(mq_operand_dtype(MQ_GEMM_AS_DTYPE, MQ_FP16), MQ_FP16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +321,7 @@ int main(void)
 		cmocka_unit_test(frozen_patterns_end_the_backward_pass),
 		cmocka_unit_test(what_is_not_understood_is_refused),
 		cmocka_unit_test(more_rank_is_more_of_everything),
+		cmocka_unit_test(gemms_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

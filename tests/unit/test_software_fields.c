@@ -117,6 +117,7 @@ struct cost {
 struct asked {
 	const struct scenario *scenario;
 	struct mq_train train;
+	struct mq_model *model;
 	struct mq_question q;
 };
 
@@ -130,7 +131,7 @@ static void ask(const struct scenario *s, struct asked *a)
 	a->q = (struct mq_question){ .cluster = devices(s->device ? s->device : "H100-SXM-80GB"),
 				     .calib = calib,
 				     .train = &a->train };
-	a->q.model = load(s->model, strchr(s->model, ':') ? s->seq ? s->seq : 256 : 0, &a->train);
+	a->q.model = a->model = load(s->model, strchr(s->model, ':') ? s->seq ? s->seq : 256 : 0, &a->train);
 	a->scenario = s;
 }
 
@@ -156,6 +157,8 @@ static struct cost cost_of(struct asked *a, const struct mq_software *software)
 	struct mq_err err = MQ_ERR_INIT;
 
 	a->q.software = software;
+	mq_model_mark_gemms(&(struct mq_model_request){ .train = &a->train, .software = software }, a->model);
+	mq_model_find_alike(a->model, &arena);
 	a->train.grad_dtype = mq_software_grad_dtype(software, a->train.dtype);
 	plan_of(a, software, &plan);
 	const struct mq_judge judge = { .q = &a->q,
@@ -201,7 +204,7 @@ static uint32_t values(const struct mq_opt *o, const struct mq_software *s, cons
 		break;
 	}
 	case MQ_OPT_STR:
-		value[n++] = "norm*|q|kv";
+		value[n++] = "norm*|q|kv|up";
 		break;
 	default: {
 		double now = o->type == MQ_OPT_F64 ? *(const double *)at : *(const uint32_t *)at;

@@ -97,6 +97,7 @@ struct mq_op {
 	uint8_t frozen;             /* enum mq_frozen: its parameters (or those it is tied to) get no gradient; where
 				 amounts of the backward pass are 0 too, nothing before it is trained either */
 	uint8_t adapter;            /* enum mq_adapter; `dropout`: of what MQ_ADAPTER_IN reads */
+	uint8_t own_gemm; /* 1 + the enum mq_gemm_dtype that it has where others' operands are cast; 0 = theirs */
 };
 
 /* Has it a backward pass? */
@@ -206,12 +207,25 @@ static inline bool mq_train_casts(const struct mq_train *train)
 {
 	return train->gemm_dtype != MQ_GEMM_AS_DTYPE;
 }
-/* Data type of the layers' GEMMs. */
+/* Those of this op. Adapters multiply in the type of training. */
+static inline enum mq_gemm_dtype mq_op_gemm_dtype(const struct mq_op *op, const struct mq_train *train)
+{
+	if (!mq_train_casts(train) || op->kind != MQ_OP_GEMM || op->layer == MQ_NONE || op->adapter)
+		return MQ_GEMM_AS_DTYPE;
+	return op->own_gemm ? (enum mq_gemm_dtype)(op->own_gemm - 1) : train->gemm_dtype;
+}
+static inline bool mq_op_casts(const struct mq_op *op, const struct mq_train *train)
+{
+	return mq_op_gemm_dtype(op, train) != MQ_GEMM_AS_DTYPE;
+}
+/* Data type of such operands where training is in `dtype`; of the layers' GEMMs. */
+static inline enum mq_dtype mq_operand_dtype(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
+{
+	return gemm == MQ_GEMM_AS_DTYPE ? dtype : gemm == MQ_GEMM_FP4 ? MQ_FP4 : MQ_FP8;
+}
 static inline enum mq_dtype mq_train_gemm_dtype(const struct mq_train *train)
 {
-	return train->gemm_dtype == MQ_GEMM_AS_DTYPE ? train->dtype :
-	       train->gemm_dtype == MQ_GEMM_FP4      ? MQ_FP4 :
-						       MQ_FP8;
+	return mq_operand_dtype(train->gemm_dtype, train->dtype);
 }
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
@@ -320,5 +334,7 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
 MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
+/* Marks the ops whose GEMMs the software runs in another type (mq_op.own_gemm). */
+MQ_API void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model *model);
 
 #endif

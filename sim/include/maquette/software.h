@@ -262,7 +262,7 @@ MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, 
 /* Are an op's kernels launched by a graph (CUDA graphs of parts of layers)? */
 MQ_API bool mq_software_graphs(const struct mq_software *software, const struct mq_model *model, uint32_t op);
 /* Bytes that a cast to the operands of GEMMs moves per element; 0 where GEMMs are in the dtype. */
-MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
+MQ_API double mq_software_cast_B(const struct mq_software *software, enum mq_gemm_dtype gemm);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
 /* GEMMs that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate

@@ -199,5 +199,8 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	MQ_TRY(mq_tuning_resolve(&text, arena, err));
 	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
 	MQ_TRY(load_whole(request, arena, model, err));
-	return mq_tuning_apply(&tuning, arena, model, err);
+	MQ_TRY(mq_tuning_apply(&tuning, arena, model, err));
+	mq_model_mark_gemms(request, *model);
+	mq_model_find_alike(*model, arena);
+	return MQ_OK;
 }
