@@ -84,7 +84,7 @@ static double loss(const struct fit *f, float by, double widening, double bias)
 		for (uint32_t k = 0; k < f->n; k++) {
 			float at = d[k] + by * x[k];
 
-			f->kernel[k] = (double)expf(-at);
+			f->kernel[k] = f->count[k] * (double)expf(-at);
 			if (f->kernel[k] > 0)
 				far += f->kernel[k] * (double)at;
 			weight += f->kernel[k];
@@ -134,12 +134,13 @@ static bool improve(struct fit *f, int what, const double *value, uint32_t n, do
 /* Each row's error in units of its spread, its publisher left out. */
 static void score_rows(struct mq_trust *t)
 {
+	mq_trust_sort(t);
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct mq_trust_row *r = &t->row[i];
 		struct mq_trust_spread s;
 
 		mq_trust_spread_of(t, &r->place, &(struct mq_trust_without){ r->table, r->publisher }, &s);
-		r->score = isfinite(s.spread) ? (r->error - s.middle) / s.spread : 0;
+		r->score = isfinite(s.spread) ? fabs(r->error - s.middle) / s.spread : 0;
 	}
 	mq_trust_sort(t);
 }

@@ -242,15 +242,16 @@ static int order(const void *left, const void *right, void *context)
 
 void mq_trust_sort(struct mq_trust *t)
 {
-	bool *known = mq_arena_array(t->arena, t->n_words, bool);
+	uint32_t *runs = mq_arena_array(t->arena, t->n_words, uint32_t);
 
 	t->by_score = mq_arena_array(t->arena, t->n, uint32_t);
 	t->n_sources = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
-		t->n_sources += !t->row[i].own && !known[t->row[i].source];
-		known[t->row[i].source] = true;
+		t->n_sources += !t->row[i].own && !runs[t->row[i].source]++;
 		t->by_score[i] = i;
 	}
+	for (uint32_t i = 0; i < t->n; i++)
+		t->row[i].share = t->row[i].own ? 1 : 1 / sqrt(runs[t->row[i].source]);
 	qsort_r(t->by_score, t->n, sizeof(*t->by_score), order, t);
 }
 
@@ -286,7 +287,7 @@ static enum mq_status load(struct mq_trust *t, const char *path, struct mq_err *
 			return mq_bad(err, "%s: no weight of '%s': damaged; install again, or run `make accuracy`",
 				      path, terms[i]);
 	for (uint32_t i = 0; i < t->n; i++)
-		if (!isfinite(t->row[i].score))
+		if (!(t->row[i].score >= 0))
 			return mq_bad(err, "%s: row %s has no score: damaged; install again, or run `make accuracy`",
 				      path, t->row[i].id);
 	return MQ_OK;

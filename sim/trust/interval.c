@@ -2,12 +2,14 @@
  *
  * A conformal method (Vovk, Gammerman & Shafer 2005; Lei et al. 2018, Distribution-free predictive inference): the
  * spread about a point is the geometric mean of the errors of all other publishers' runs, each weighted by
- * exp(-distance), and widened with their mean distance. Every run of the index has such a spread, made without its
- * publisher, and its error in units of it, the score. An interval is the quantiles of the scores times the point's
- * spread. So it holds as often as intervals of runs held that were judged by strangers' runs alone.
+ * exp(-distance), and widened with their mean distance. Errors of one publisher go together, so that n runs of one count
+ * as the root of n. Every run of the index has such a spread, made without its publisher, and its error in units of it,
+ * the score. An interval reaches as far to both sides as the scores' quantile times the point's spread: the sides that
+ * other publishers' runs fell on say nothing of a stranger's. So it holds as often as intervals of runs held that were
+ * judged by strangers' runs alone.
  *
  * The user's own runs (--trust-with) count OWN_WEIGHT times all published ones at distance 0.
- * Not modelled: that errors of one publisher go together. SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "trust/trust.h"
 
 #include <math.h>
@@ -46,7 +48,7 @@ static void add_up(const struct mq_trust *t, const double *d, const struct mq_tr
 	*s = (struct sums){ .n = 0 };
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->row[i].own == own && mq_trust_asked(&t->row[i], without)) {
-			double k = exp(-d[i]);
+			double k = t->row[i].share * exp(-d[i]);
 
 			s->n++;
 			s->weight += k;
@@ -56,7 +58,8 @@ static void add_up(const struct mq_trust *t, const double *d, const struct mq_tr
 	double middle = s->weight > 0 ? bias * s->error / s->weight : 0;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->row[i].own == own && mq_trust_asked(&t->row[i], without))
-			s->deviation += exp(-d[i]) * log(MQ_TRUST_LEAST_SPREAD + fabs(t->row[i].error - middle));
+			s->deviation += t->row[i].share * exp(-d[i]) *
+					log(MQ_TRUST_LEAST_SPREAD + fabs(t->row[i].error - middle));
 }
 
 /* d[n] of all rows; arena scratch. */
@@ -99,24 +102,24 @@ void mq_trust_spread_of(const struct mq_trust *t, const struct mq_trust_place *p
 	spread_of(t, distances(t, place, &scratch), without, out);
 }
 
-/* Quantiles of the scores of the published rows that are asked, the near ones counting more. */
-static void score_quantiles(const struct mq_trust *t, const double *d, const struct mq_trust_without *without,
-			    const double *share, uint32_t n_shares, double *quantile)
+/* The score that a share of the published rows that are asked do not exceed, the near ones counting more. */
+static double score_quantile(const struct mq_trust *t, const double *d, const struct mq_trust_without *without,
+			     double share)
 {
-	double all = 0, seen = 0;
-	uint32_t q = 0;
+	double all = 0, seen = 0, score = NAN;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!t->row[i].own && mq_trust_asked(&t->row[i], without))
 			all += exp(-NEARNESS * d[i]);
-	for (uint32_t k = 0; k < t->n && q < n_shares; k++) {
+	for (uint32_t k = 0; k < t->n && !(seen >= share * all && seen > 0); k++) {
 		uint32_t i = t->by_score[k];
 
 		if (t->row[i].own || !mq_trust_asked(&t->row[i], without))
 			continue;
-		for (seen += exp(-NEARNESS * d[i]); q < n_shares && seen >= share[q] * all; q++)
-			quantile[q] = t->row[i].score;
+		seen += exp(-NEARNESS * d[i]);
+		score = t->row[i].score;
 	}
+	return score;
 }
 
 /* ---- the like rows in words ------------------------------------------------------------------------------ */
@@ -280,10 +283,7 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 		  struct mq_arena *arena, struct mq_trust_answer *a)
 {
 	/* Runs of one publisher go together: what is exchangeable is the n publishers, of whom a stranger is one more. */
-	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1), tail_80 = fmax(1 - .8 * more, 0) / 2,
-	       tail_50 = fmax(1 - .5 * more, 0) / 2;
-	const double shares[] = { tail_80, tail_50, 1 - tail_50, 1 - tail_80 };
-	double quantile[4] = { NAN, NAN, NAN, NAN };
+	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1);
 	struct mq_trust_spread spread;
 	struct mq_trust_place place;
 
@@ -300,11 +300,12 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 	mq_trust_place_of(t, point, &place);
 	const double *d = distances(t, &place, arena);
 	spread_of(t, d, without, &spread);
-	score_quantiles(t, d, without, shares, 4, quantile);
-	a->low_80_s = step_s * exp(spread.middle + quantile[0] * spread.spread);
-	a->low_50_s = step_s * exp(spread.middle + quantile[1] * spread.spread);
-	a->high_50_s = step_s * exp(spread.middle + quantile[2] * spread.spread);
-	a->high_80_s = step_s * exp(spread.middle + quantile[3] * spread.spread);
+	double reach_80 = spread.spread * score_quantile(t, d, without, fmin(.8 * more, 1));
+	double reach_50 = spread.spread * score_quantile(t, d, without, fmin(.5 * more, 1));
+	a->low_80_s = step_s * exp(spread.middle - reach_80);
+	a->low_50_s = step_s * exp(spread.middle - reach_50);
+	a->high_50_s = step_s * exp(spread.middle + reach_50);
+	a->high_80_s = step_s * exp(spread.middle + reach_80);
 	note_like(t, d, without, arena, a);
 	note_beyond(t, point, &place, without, arena, a);
 }

@@ -107,7 +107,8 @@ struct mq_trust_row {
 	uint32_t source, group; /* numbers of its publisher, and of rows that differ in plan alone */
 	double measured_s;
 	double error; /* log(measured / predicted), within +-1 */
-	double score; /* its error in half-widths of the neighbours' spread, its own source left out */
+	double score; /* |error| in half-widths of the neighbours' spread, its own source left out */
+	double share; /* what it counts among the neighbours, see interval.c */
 	const char *memory_basis;
 	double predicted_GB, measured_GB;
 	bool own; /* --trust-with: of the user's machine */
@@ -149,7 +150,7 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 /* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`; weights
  * that it has are not taken. */
 enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err) MQ_MUST_CHECK;
-/* Sorts the rows by score: after the last was added or scores were changed. */
+/* Sorts the rows by score and counts the publishers': after the last was added or scores were changed. */
 void mq_trust_sort(struct mq_trust *trust);
 void mq_trust_place_of(struct mq_trust *trust, const struct mq_trust_point *point, struct mq_trust_place *place);
 void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS]);

@@ -23,7 +23,7 @@ cmp with/score.csv heavy/score.csv || bad=1
 printf 'model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
 "$M" whatif study.ini -o w -j 1 --json >w.json 2>/dev/null || bad=1
 cat >check.py <<'P'
-import csv, json, math, sys
+import collections, csv, json, math, sys
 def same(what, a, b, most=1e-4):
     if not abs(a - b) <= most * abs(b):
         print(what, a, "is not", b)
@@ -51,11 +51,12 @@ def distance(a, b):
 def interval(point, asked):
     error = [min(max(math.log(number(r, "measured_s") / number(r, "step_s")), -1), 1) for r in asked]
     d = [distance(point, r) for r in asked]
-    k = [math.exp(-x) for x in d]
+    runs = collections.Counter(r["source"] for r in rows)
+    k = [math.exp(-x) / math.sqrt(runs[r["source"]]) for x, r in zip(d, asked)]
     mean = lambda values: sum(w * v for w, v in zip(k, values)) / sum(k)
     middle = weight["bias"] * mean(error)
     spread = math.exp(weight["widening"] * mean(d) + mean([math.log(.01 + abs(e - middle)) for e in error]))
-    n = len({r["source"] for r in rows})
+    n = len(runs)
     order = sorted(range(len(asked)), key=lambda i: number(asked[i], "score"))
     near = [math.exp(-.1 * x) for x in d]
     def quantile(p):
@@ -66,8 +67,8 @@ def interval(point, asked):
                 return number(asked[i], "score")
     ends = []
     for cover in (.8, .5):
-        tail = (1 - cover * (n + 1) / n) / 2
-        ends += [number(point, "step_s") * math.exp(middle + quantile(p) * spread) for p in (tail, 1 - tail)]
+        reach = spread * quantile(cover * (n + 1) / n)
+        ends += [number(point, "step_s") * math.exp(middle + sign * reach) for sign in (-1, 1)]
     return ends
 names = ("low_80_s", "high_80_s", "low_50_s", "high_50_s")
 # A stranger's row, with all of the index but its table and its publisher.
