@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/csv.h"
+#include "maquette/kernel.h"
 
 MQ_NAMES(mq_attention_library_name, enum mq_attention_library, MQ_N_LIBRARIES, "flash1", "cutlass", "triton1", "flash2",
 	 "flash3", "cudnn", "triton", "flash2-paged", "flash3-paged", "triton-paged", "flashinfer", "trtllm-fmha",
@@ -69,6 +70,40 @@ static enum mq_status choice(const struct table *t, const char *column, const ch
 	return refuse(t, column, unknown_word);
 }
 
+enum numbers { EXPERTS, EXCHANGE, PRODUCTS, PARTS, ATTENTION }; /* the first three: enum mq_library_rows */
+
+#define COLUMN(table, type, column, most, unit, field, positive)                  \
+	{                                                                         \
+		table, column, most, unit, offsetof(struct type, field), positive \
+	}
+static const struct column {
+	enum numbers table;
+	const char *name;
+	double most, unit;
+	size_t at;
+	bool positive;
+} columns[] = {
+#include "hardware/library_rows.def"
+};
+#undef COLUMN
+
+/* The cells of the row that are numbers, to where `values` has them. */
+static enum mq_status read_numbers(const struct table *t, enum numbers which, void *values)
+{
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+		const struct column *c = &columns[i];
+		double *value = (double *)(void *)((char *)values + c->at);
+
+		if (c->table != which)
+			continue;
+		MQ_TRY(number(t, c->name, c->most, value));
+		if (c->positive && !(*value > 0))
+			return refuse(t, c->name, "must be positive");
+		*value *= c->unit;
+	}
+	return MQ_OK;
+}
+
 static enum mq_status read_generations(struct mq_libraries *l, const char *path, struct mq_arena *arena,
 				       struct mq_err *err)
 {
@@ -125,8 +160,6 @@ uint32_t mq_generation_of(const struct mq_libraries *l, double compute_capabilit
 static enum mq_status read_attention(struct mq_libraries *l, const char *path, struct mq_arena *arena,
 				     struct mq_err *err)
 {
-	static const char *const columns[] = { "forward_64",  "forward_128",  "forward_256",
-					       "backward_64", "backward_128", "backward_256" };
 	static const enum mq_attention_library needed[] = { MQ_LIBRARY_CUTLASS, MQ_LIBRARY_FLASH2 };
 	struct table t = { .err = err };
 	int type, library;
@@ -144,19 +177,10 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 		struct mq_attention_rates *r = &l->attention[type][library][g];
 		if (r->start[0] > 0)
 			return refuse(&t, "library", "is there twice for this type and generation; delete a row");
-		MQ_TRY(number(&t, "start_forward", 1e4, &r->start[0]));
-		MQ_TRY(number(&t, "start_backward", 1e4, &r->start[1]));
-		for (int w = 0; w < (r->start[1] > 0 ? 2 : 1) * MQ_ATTENTION_WIDTHS; w++) {
-			double *share =
-				w < MQ_ATTENTION_WIDTHS ? &r->forward[w] : &r->backward[w - MQ_ATTENTION_WIDTHS];
-
-			MQ_TRY(number(&t, columns[w], 1, share));
-			if (!(*share > 0))
-				return refuse(&t, columns[w], "must be positive");
-		}
-		MQ_TRY(number(&t, "tail", 1, &r->tail));
-		if (!(r->start[0] > 0))
-			return refuse(&t, "start_forward", "must be positive");
+		MQ_TRY(read_numbers(&t, ATTENTION, r));
+		for (int w = 0; w < MQ_ATTENTION_WIDTHS; w++)
+			if (r->start[1] > 0 && !(r->backward[w] > 0))
+				return refuse(&t, "start_backward", "needs backward_64, backward_128 and backward_256");
 	}
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (!(l->attention[MQ_ATTENTION_16_BIT][needed[i]][0].start[0] > 0))
@@ -165,99 +189,81 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 	return MQ_OK;
 }
 
-static enum mq_status read_experts(struct mq_libraries *l, const char *path, struct mq_arena *arena, struct mq_err *err)
+static const char *direction_name(int combine)
 {
+	return combine ? "combine" : "dispatch";
+}
+
+static enum mq_status read_rows(struct mq_libraries *l, enum mq_library_rows which, const char *dir,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	static const struct {
+		const char *file, *kind, *columns;
+		const char *(*name)(int);
+		int n;
+	} layouts[MQ_N_ROWS] = {
+		{ "experts", "type", "library,type,generation,share,tile,bw_share,fixed_us,passes,remote,source",
+		  (const char *(*)(int))mq_experts_type_name, MQ_N_EXPERTS_TYPES },
+		{ "exchange", "direction",
+		  "library,direction,generation,each,fixed_us,fixed_nodes,copy_ns,sm_GBps,link_share,net_share,"
+		  "net_sm_GBps,source",
+		  direction_name, 2 },
+		{ "products", "scaling", "library,scaling,generation,share,column,cast_B,cast_work,row_ns,casts,source",
+		  (const char *(*)(int))mq_scaling_name, MQ_N_SCALINGS },
+	};
+	const char *path = mq_arena_printf(arena, "%s/%s.csv", dir, layouts[which].file);
 	struct table t = { .err = err };
-	struct mq_experts_kernels *list;
 
-	MQ_TRY(open_table(&t, path, "implementation,type,generation,share,tile,bw_share,fixed_us,passes,remote,source",
-			  arena));
-	list = mq_arena_array(arena, t.csv.n_rows, struct mq_experts_kernels);
+	MQ_TRY(open_table(&t, path, layouts[which].columns, arena));
+	struct mq_library_row *list = mq_arena_array(arena, t.csv.n_rows, struct mq_library_row);
 	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
-		struct mq_experts_kernels *k = &list[t.row];
-		double fixed_us, remote;
-		int type;
+		struct mq_library_row *row = &list[t.row];
 
-		k->implementation = text_of(&t, "implementation");
-		MQ_TRY(generation(&t, l, &k->generation));
-		MQ_TRY(word(&t, "type", (const char *(*)(int))mq_experts_type_name, MQ_N_EXPERTS_TYPES, &type));
-		k->type = (enum mq_experts_type)type;
-		MQ_TRY(number(&t, "share", 1, &k->share));
-		MQ_TRY(number(&t, "tile", 1024, &k->tile));
-		MQ_TRY(number(&t, "bw_share", 1, &k->bw_share));
-		MQ_TRY(number(&t, "fixed_us", 1e4, &fixed_us));
-		MQ_TRY(number(&t, "passes", 100, &k->passes));
-		MQ_TRY(number(&t, "remote", 1, &remote));
-		if (!(k->share > 0) || !(k->tile >= 1) || !(k->bw_share > 0))
-			return refuse(&t, "share", "is no speed: share, tile and bw_share must be positive");
-		k->fixed_s = fixed_us * 1e-6;
-		k->remote = remote > 0;
+		row->library = text_of(&t, "library");
+		MQ_TRY(generation(&t, l, &row->generation));
+		MQ_TRY(word(&t, layouts[which].kind, layouts[which].name, layouts[which].n, &row->kind));
+		MQ_TRY(read_numbers(&t, (enum numbers)which, &row->experts));
+		if (which == MQ_ROWS_EXCHANGE && !(row->exchange.each > 0) &&
+		    !(row->exchange.multiprocessor_Bps > 0 && row->exchange.net_multiprocessor_Bps > 0))
+			return refuse(&t, "sm_GBps", "is no speed: it and net_sm_GBps must be positive");
 	}
-	l->experts = list;
-	l->n_experts = t.csv.n_rows;
+	l->row[which] = list;
+	l->n_rows[which] = t.csv.n_rows;
 	return MQ_OK;
 }
 
-static enum mq_status read_exchange(struct mq_libraries *l, const char *path, struct mq_arena *arena,
-				    struct mq_err *err)
+const struct mq_library_row *mq_library_row(const struct mq_libraries *l, enum mq_library_rows rows,
+					    const char *library, int kind, double compute_capability)
 {
-	struct table t = { .err = err };
-	struct mq_exchange_kernels *list;
+	const struct mq_library_row *best = NULL;
+	uint32_t own = mq_generation_of(l, compute_capability);
 
-	MQ_TRY(open_table(&t, path,
-			  "library,direction,generation,each,fixed_us,fixed_nodes,copy_ns,sm_GBps,link_share,net_share,"
-			  "net_sm_GBps,source",
-			  arena));
-	list = mq_arena_array(arena, t.csv.n_rows, struct mq_exchange_kernels);
-	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
-		struct mq_exchange_kernels *k = &list[t.row];
-		double each;
-		int combine;
+	for (const struct mq_library_row *k = l->row[rows]; k < l->row[rows] + l->n_rows[rows]; k++) {
+		bool older = k->generation <= own;
 
-		k->library = text_of(&t, "library");
-		MQ_TRY(generation(&t, l, &k->generation));
-		MQ_TRY(CHOICE(&t, "direction", &combine, "dispatch", "combine"));
-		MQ_TRY(number(&t, "each", 1, &each));
-		MQ_TRY(number(&t, "fixed_us", 1e6, &k->fixed_s));
-		MQ_TRY(number(&t, "fixed_nodes", 100, &k->fixed_nodes));
-		MQ_TRY(number(&t, "copy_ns", 1e6, &k->copy_s));
-		MQ_TRY(number(&t, "sm_GBps", 1e4, &k->multiprocessor_Bps));
-		MQ_TRY(number(&t, "link_share", 1, &k->link_share));
-		MQ_TRY(number(&t, "net_share", 1, &k->net_share));
-		MQ_TRY(number(&t, "net_sm_GBps", 1e4, &k->net_multiprocessor_Bps));
-		if (!(k->link_share > 0) || !(k->net_share > 0) ||
-		    (!(each > 0) && !(k->multiprocessor_Bps > 0 && k->net_multiprocessor_Bps > 0)))
-			return refuse(&t, "link_share", "is no speed: shares and rates must be positive");
-		k->combine = combine;
-		k->each = each > 0;
-		k->fixed_s *= 1e-6;
-		k->copy_s *= 1e-9;
-		k->multiprocessor_Bps *= 1e9;
-		k->net_multiprocessor_Bps *= 1e9;
+		if (k->kind != kind || strcmp(k->library, library) != 0)
+			continue;
+		if (!best || (older ? best->generation > own || k->generation > best->generation :
+				      best->generation > own && k->generation < best->generation))
+			best = k;
 	}
-	l->exchange = list;
-	l->n_exchange = t.csv.n_rows;
-	return MQ_OK;
+	return best;
 }
 
 static enum mq_status read_pass(const struct table *t, struct mq_part_pass *p)
 {
-#define REAL(name)                                         \
-	{                                                  \
-#name, offsetof(struct mq_part_pass, name) \
-	}
 	static const struct {
 		const char *column;
 		size_t at;
-	} reals[] = { REAL(moved),   REAL(moved_B), REAL(made),  REAL(made_B), REAL(freed),
-		      REAL(freed_B), REAL(looked),  REAL(again), REAL(work),   REAL(serial_s) },
-	  bytes[] = { REAL(calls), REAL(held), REAL(alone), REAL(blocked), REAL(done) };
-#undef REAL
+	} bytes[] = { { "calls", offsetof(struct mq_part_pass, calls) },
+		      { "held", offsetof(struct mq_part_pass, held) },
+		      { "alone", offsetof(struct mq_part_pass, alone) },
+		      { "blocked", offsetof(struct mq_part_pass, blocked) },
+		      { "done", offsetof(struct mq_part_pass, done) } };
 	double value;
 	int per, cast;
 
-	for (size_t i = 0; i < sizeof(reals) / sizeof(*reals); i++)
-		MQ_TRY(number(t, reals[i].column, 1e4, (double *)(void *)((char *)p + reals[i].at)));
+	MQ_TRY(read_numbers(t, PARTS, p));
 	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
 		MQ_TRY(number(t, bytes[i].column, 255, &value));
 		if (value != floor(value))
@@ -339,7 +345,7 @@ enum mq_status mq_libraries_load(struct mq_libraries *l, const char *calib_dir, 
 	MQ_TRY(mq_libraries_load_nccl(&l->nccl, mq_arena_printf(arena, "%s/nccl.json", calib_dir), err));
 	MQ_TRY(read_generations(l, mq_arena_printf(arena, "%s/generations.csv", dir), arena, err));
 	MQ_TRY(read_attention(l, mq_arena_printf(arena, "%s/attention.csv", dir), arena, err));
-	MQ_TRY(read_experts(l, mq_arena_printf(arena, "%s/experts.csv", dir), arena, err));
-	MQ_TRY(read_exchange(l, mq_arena_printf(arena, "%s/exchange.csv", dir), arena, err));
+	for (enum mq_library_rows i = 0; i < MQ_N_ROWS; i++)
+		MQ_TRY(read_rows(l, i, dir, arena, err));
 	return read_parts(l, mq_arena_printf(arena, "%s/parts.csv", dir), arena, err);
 }

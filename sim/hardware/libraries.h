@@ -62,21 +62,28 @@ enum mq_experts_type {
 };
 const char *mq_experts_type_name(enum mq_experts_type type);
 
-/* A row of experts.csv; the README.md beside it says what its numbers do. */
+/* What rows of experts.csv, exchange.csv and products.csv say; the README.md beside them has what their numbers do. */
 struct mq_experts_kernels {
-	const char *implementation;
-	enum mq_experts_type type;
-	uint32_t generation;
-	double share, tile, bw_share, fixed_s, passes;
-	bool remote;
+	double share, tile, bw_share, fixed_s, passes, remote;
+};
+struct mq_exchange_kernels {
+	double each, fixed_s, fixed_nodes, copy_s, multiprocessor_Bps, link_share, net_share, net_multiprocessor_Bps;
+};
+struct mq_product_kernels {
+	double share, column, cast_B, cast_work, row_s, casts;
 };
 
-/* A row of exchange.csv; the README.md beside it says what its numbers do. */
-struct mq_exchange_kernels {
+enum mq_library_rows { MQ_ROWS_EXPERTS, MQ_ROWS_EXCHANGE, MQ_ROWS_PRODUCTS, MQ_N_ROWS };
+
+struct mq_library_row {
 	const char *library;
+	int kind; /* enum mq_experts_type; 1 = combine; enum mq_scaling */
 	uint32_t generation;
-	bool combine, each;
-	double fixed_s, fixed_nodes, copy_s, multiprocessor_Bps, link_share, net_share, net_multiprocessor_Bps;
+	union {
+		struct mq_experts_kernels experts;
+		struct mq_exchange_kernels exchange;
+		struct mq_product_kernels product;
+	};
 };
 
 /* ---- parts of layers --------------------------------------------------------------------------------- */
@@ -191,18 +198,21 @@ struct mq_libraries {
 	struct mq_generation generation[MQ_MAX_GENERATIONS]; /* oldest first */
 	struct mq_attention_rates attention[MQ_N_ATTENTION_TYPES][MQ_N_LIBRARIES][MQ_MAX_GENERATIONS];
 	const struct mq_part_kernels *part[MQ_N_PARTS][MQ_N_MAKES]; /* NULL: nobody has counted that one */
-	const struct mq_experts_kernels *experts;
-	const struct mq_exchange_kernels *exchange;
-	uint32_t n_experts, n_exchange;
+	const struct mq_library_row *row[MQ_N_ROWS];
+	uint32_t n_rows[MQ_N_ROWS];
 	struct mq_nccl nccl;
 };
 
 /* Reads CALIB/nccl.json and CALIB/../kernels. MQ_EINPUT: a file is missing or damaged; names file, line and value. */
 MQ_API enum mq_status mq_libraries_load(struct mq_libraries *libraries, const char *calib_dir, struct mq_arena *arena,
 					struct mq_err *err) MQ_MUST_CHECK;
-/* The part that nccl.json has. */
 /* The generation of a GPU by its compute capability: an index. */
 uint32_t mq_generation_of(const struct mq_libraries *libraries, double compute_capability);
+/* What a library's kernels of that kind do on a GPU: the row of its generation, else of the next older one, else of the
+ * next newer. NULL: nobody has timed them. */
+const struct mq_library_row *mq_library_row(const struct mq_libraries *libraries, enum mq_library_rows rows,
+					    const char *library, int kind, double compute_capability);
+/* The part that nccl.json has. */
 enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

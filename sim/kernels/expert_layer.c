@@ -6,13 +6,11 @@
  * and launches, and `passes` times reading and writing the copies once through permutation, activation and sum.
  * Triton's kernels in SGLang compute a token's copies to remote experts too where they have the token (`remote`).
  *
- * What was timed stands in platforms/kernels/experts.csv. A generation without a row takes that of the next older one,
- * else of the next newer. Not modelled: tiles chosen by the number of tokens, shared experts.
+ * What was timed stands in platforms/kernels/experts.csv. Not modelled: tiles chosen by the number of tokens, shared experts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/expert_layer.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "maquette/cost.h"
 
@@ -27,26 +25,6 @@ static const struct {
 	[MQ_EXPERTS_FP8_BLOCK] = { MQ_FP8, 1 },        [MQ_EXPERTS_MXFP4] = { MQ_FP8, .5 + 1. / 32 },
 	[MQ_EXPERTS_NVFP4] = { MQ_FP4, .5 + 1. / 16 },
 };
-
-static const struct mq_experts_kernels *kernels_of(const struct mq_device_calib *d, const char *implementation,
-						   enum mq_experts_type type)
-{
-	const struct mq_libraries *l = d->libraries;
-	const struct mq_experts_kernels *best = NULL;
-	uint32_t own = mq_generation_of(l, d->compute_capability);
-
-	for (uint32_t i = 0; i < l->n_experts; i++) {
-		const struct mq_experts_kernels *k = &l->experts[i];
-		bool older = k->generation <= own;
-
-		if (k->type != type || strcmp(k->implementation, implementation) != 0)
-			continue;
-		if (!best || (older ? best->generation > own || k->generation > best->generation :
-				      best->generation > own && k->generation < best->generation))
-			best = k;
-	}
-	return best;
-}
 
 /* Experts that have a token, and their tiles. */
 struct grouped {
@@ -95,15 +73,17 @@ static double tiles_s(const struct mq_device_calib *d, const struct mq_experts_k
 double mq_expert_layer_time(const struct mq_device_calib *d, const char *implementation,
 			    const struct mq_expert_layer *c)
 {
-	const struct mq_experts_kernels *k = kernels_of(d, implementation, c->type);
+	const struct mq_library_row *row =
+		mq_library_row(d->libraries, MQ_ROWS_EXPERTS, implementation, (int)c->type, d->compute_capability);
 	double peak = d->peak_flops[types[c->type].dtype] * mq_cost_clock(d), matrices = c->gated ? 3 : 2, remote,
 	       gemms, read;
 	struct grouped g;
 
-	if (!k || !(peak > 0))
+	if (!row || !(peak > 0))
 		return NAN;
+	const struct mq_experts_kernels *k = &row->experts;
 	g = group(c, k->tile);
-	remote = k->remote ? remote_copies(c) : 0;
+	remote = k->remote > 0 ? remote_copies(c) : 0;
 	g.tiles += ceil(remote / k->tile);
 	gemms = tiles_s(d, k, peak, g.tiles, c->width * (matrices - 1), c->hidden) +
 		tiles_s(d, k, peak, g.tiles, c->hidden, c->width);

@@ -7,12 +7,13 @@
  * power at their own full rate as 16 bits at theirs, but for fp8 and fp4, whose energy was timed. Attention draws
  * ATTENTION times as much: exponentials.
  *
- * No kernel draws more than BURST times what a GEMM in 16 bits does at its full rate: a faster regulator lowers the
- * clock at once, within the first calls of a short loop, and what is timed as full speed has that clock. So a loop
- * that goes on takes 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100, whatever its type and shape.
- * Bursts of 5 to 10 ms with rests on a H200 (results/kernels_h200) drew, beyond the idle 120 W, 816 W in products of
- * bf16, 880 in fp8, 770 in small ones, 850 and 806 in cuDNN's attention forward and backward, 410 in sums through
- * memory; casts, norms and sums that go on 480 to 545.
+ * No board draws more than PEAK times its limit even at once: a faster regulator lowers the clock within the first
+ * calls of a short loop. Products in fp8 draw 1,000 of 700 W on a H200; a L40S, with Ampere's kernels at 1.8 times its
+ * clock, would pass it and takes 1.1 times as long from the first call on. What was timed on a board as full speed has
+ * that clock already. Loops that go on take 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100,
+ * whatever their type and shape. Bursts of 5 to 10 ms with rests on a H200 (results/kernels_h200) drew, beyond the idle
+ * 120 W, 816 W in products of bf16, 880 in fp8, 770 in small ones, 850 and 806 in cuDNN's attention forward and backward,
+ * 410 in sums through memory; casts, norms and sums that go on 480 to 545.
  *
  * Where the mean draw would pass the limit, the clock x falls until it does not. Power goes with x^2.2: bursts below the
  * limit and loops at it give 2.0 on a H200 and 2.45 on a H100 (results/kernels_h200, kernels_h100). Memory has a clock of
@@ -26,7 +27,7 @@
 
 #define BUSY        .5
 #define ATTENTION   1.2
-#define BURST       1.08
+#define PEAK        1.4
 #define LEAST_CLOCK .1
 #define PROBE_CLOCK .8
 enum { HALVINGS = 40 };
@@ -77,12 +78,11 @@ static void add_kernel(const struct mq_device_calib *d, const struct mq_kernel *
 		break;
 	}
 	double flops = (1 - BUSY) * k->flop + BUSY * d->peak_flops[k->dtype] * d->gemm_eff * clocked_s;
-	double most = BURST * d->flop_J * peak_16(d) * d->gemm_eff * seconds - memory;
 	sum->clocked_s += clocked_s;
 	sum->other_s += seconds - clocked_s;
 	sum->other_J += memory;
 	if (share > 0)
-		sum->clocked_J += fmin(share * flop_J(d, k->dtype) * flops, fmax(most, 0));
+		sum->clocked_J += share * flop_J(d, k->dtype) * flops;
 }
 
 void mq_draw_add(struct mq_draw *sum, const struct mq_draw *one, double times)
@@ -145,16 +145,17 @@ double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_ker
 {
 	struct mq_kernel k = *kernel;
 	const struct mq_work work = { .n_kernels = 1, .kernel = &k };
-	struct mq_device_calib slow = *device;
+	struct mq_device_calib peak = *device, slow = *device;
 	struct mq_draw draw = *beside;
-	double call_s = mq_cost_kernel(device, &k), room_W = device->power_W * (1 - device->power_idle);
+	double room_W = device->power_W * (1 - device->power_idle);
 
 	mq_power_add(device, &work, 1, &draw);
 	slow.clock = mq_power_clock(device, NAN, &draw);
+	peak.clock = mq_power_clock(device, PEAK * device->power_W, &draw);
+	double call_s = mq_cost_kernel(&peak, &k), slow_s = mq_cost_kernel(&slow, &k), W = drawn_W(&draw, peak.clock);
 	if (slow.clock >= 1)
 		return call_s;
-	double W = drawn_W(&draw, 1), full_s = device->power_s * log(W / fmax(W - room_W, 1e-9 * W));
-	double slow_s = mq_cost_kernel(&slow, &k), full_calls = full_s / (call_s + beside->other_s);
+	double full_calls = device->power_s * log(W / fmax(W - room_W, 1e-9 * W)) / (call_s + beside->other_s);
 	if (isinf(to))
 		return slow_s;
 	return slow_s - (slow_s - call_s) * (fmin(to, full_calls) - fmin(from, full_calls)) / (to - from);

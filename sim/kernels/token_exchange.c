@@ -10,25 +10,8 @@
 #include "kernels/token_exchange.h"
 
 #include <math.h>
-#include <string.h>
 
 #define USUAL_MULTIPROCESSORS 24
-
-static const struct mq_exchange_kernels *kernels_of(const struct mq_device_calib *d, const char *library, bool combine)
-{
-	const struct mq_libraries *l = d->libraries;
-	const struct mq_exchange_kernels *best = NULL;
-	uint32_t own = mq_generation_of(l, d->compute_capability);
-
-	for (uint32_t i = 0; i < l->n_exchange; i++) {
-		const struct mq_exchange_kernels *k = &l->exchange[i];
-
-		if (k->combine == combine && k->generation <= own && !strcmp(k->library, library) &&
-		    (!best || k->generation > best->generation))
-			best = k;
-	}
-	return best;
-}
 
 /* Of `places`, those that a token with k experts visits. */
 static double visited(double places, double k)
@@ -38,18 +21,23 @@ static double visited(double places, double k)
 
 double mq_token_exchange_time(const struct mq_device_calib *d, const char *library, const struct mq_token_exchange *x)
 {
-	const struct mq_exchange_kernels *k = kernels_of(d, library, x->combine);
+	const struct mq_library_row *row =
+		mq_library_row(d->libraries, MQ_ROWS_EXCHANGE, library, x->combine, d->compute_capability);
 	double held = x->multiprocessors > 0 ? x->multiprocessors : USUAL_MULTIPROCESSORS, copies, away, time, net = 0;
 
-	if (!k || !(d->nvlink_Bps > 0) || (x->nodes > 1 && !(d->nic_Bps > 0)))
+	if (!row || row->generation > mq_generation_of(d->libraries, d->compute_capability) || !(d->nvlink_Bps > 0) ||
+	    (x->nodes > 1 && !(d->nic_Bps > 0)))
 		return NAN;
-	copies = x->tokens * (k->each ? x->top_k : visited(x->ranks, x->top_k));
-	away = x->tokens * (x->nodes - 1) * (k->each ? x->top_k / x->nodes : visited(x->nodes, x->top_k) / x->nodes);
-	time = fmax(hypot(copies * k->copy_s / (k->each ? x->experts : held),
-			  k->each ? 0 : copies * x->token_B / (k->multiprocessor_Bps * held)),
+	const struct mq_exchange_kernels *k = &row->exchange;
+	copies = x->tokens * (k->each > 0 ? x->top_k : visited(x->ranks, x->top_k));
+	away = x->tokens * (x->nodes - 1) *
+	       (k->each > 0 ? x->top_k / x->nodes : visited(x->nodes, x->top_k) / x->nodes);
+	time = fmax(hypot(copies * k->copy_s / (k->each > 0 ? x->experts : held),
+			  k->each > 0 ? 0 : copies * x->token_B / (k->multiprocessor_Bps * held)),
 		    copies * x->token_B / (d->nvlink_Bps * k->link_share));
 	if (x->nodes > 1)
 		net = away * x->token_B /
-		      fmin(d->nic_Bps * k->net_share, k->each ? (double)INFINITY : k->net_multiprocessor_Bps * held);
+		      fmin(d->nic_Bps * k->net_share,
+			   k->each > 0 ? (double)INFINITY : k->net_multiprocessor_Bps * held);
 	return k->fixed_s * (1 + k->fixed_nodes * log2(x->nodes)) + fmax(time, net);
 }

@@ -11,20 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/kernel_table.h"
 #include "score/kernels.h"
 #include "session/session.h"
 #include "maquette/cost.h"
 #include "fit/fit.h"
 
 #define LEAST_TIME_S 20e-6
-enum { FOLDS = 3, CASTS = 3 /* kernels of a cast: scales, values, the order that the GEMM wants */ };
+enum { FOLDS = 3 };
 
 struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
 	struct mq_gemm_sample s;
-	double cast_B;  /* moved per element of the first operand by its cast; 0 = there is none */
-	bool with_cast; /* that is in the time */
+	const struct mq_product_kernels *kernels; /* of its library; NULL: nothing is scaled */
+	bool with_cast;                           /* the cast of an operand is in the time */
 	const char *scaling, *loop;
 	double predicted_s;
 };
@@ -36,30 +37,34 @@ struct gemm_rows {
 	uint32_t n_refused, refused_room;
 };
 
-/* Casts from bf16 read and write each element once; a scale for each row or tensor has to be found before. */
-static const struct {
-	const char *word;
-	enum mq_scaling scaling;
-	double cast_B;
-} scalings[] = {
-	{ "tensor", MQ_SCALING_TENSOR, 5 },  { "token", MQ_SCALING_TOKEN, 4 }, { "block", MQ_SCALING_BLOCK, 3 },
-	{ "block-ue8m0", MQ_SCALING_MX, 3 }, { "mx", MQ_SCALING_MX, 3 },       { "nvfp4", MQ_SCALING_NV, 2.5625 },
-};
-enum { N_SCALING_WORDS = sizeof(scalings) / sizeof(scalings[0]) };
-
-static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
+/* The scaling of a row, what its library's kernels reach with it, and the cast of the first operand from bf16. */
+static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, const struct mq_device_calib *d,
+				   struct gemm_row *row, struct mq_err *err)
 {
-	int at = 0;
+	const char *library = mq_csv_word(csv, i, "library");
+	double gpu = d->compute_capability;
 
 	row->scaling = mq_csv_word(csv, i, "scaling");
-	while (at < N_SCALING_WORDS && strcmp(scalings[at].word, row->scaling))
-		at++;
-	if (*row->scaling && at == N_SCALING_WORDS)
-		return mq_bad(err,
-			      "%s:%u: scaling '%s' is unknown; give tensor, token, block, block-ue8m0, mx or nvfp4",
-			      csv->path, csv->line[i], row->scaling);
-	row->s.scaling = *row->scaling ? scalings[at].scaling : MQ_SCALING_TENSOR;
-	row->cast_B = *row->scaling ? scalings[at].cast_B : 0;
+	if (!*row->scaling)
+		return MQ_OK;
+	int scaling = MQ_ENUM_FIND(mq_scaling_name, MQ_N_SCALINGS, row->scaling);
+	if (scaling == MQ_N_SCALINGS)
+		return mq_bad(err, "%s:%u: scaling '%s' is unknown; give tensor, token, block, mx or nvfp4", csv->path,
+			      csv->line[i], row->scaling);
+	const struct mq_library_row *own = mq_library_row(d->libraries, MQ_ROWS_PRODUCTS, library, scaling, gpu);
+	if (!own)
+		own = mq_library_row(d->libraries, MQ_ROWS_PRODUCTS, "any", scaling, gpu);
+	if (!own)
+		return mq_bad(err, "platforms/kernels/products.csv: no row of 'any' with scaling '%s'; restore it",
+			      row->scaling);
+	const struct mq_product_kernels *k = &own->product;
+	double cast_s =
+		fmax(k->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share), k->cast_work / mq_device_int_rate(d));
+
+	row->s.scaling = (uint8_t)scaling;
+	row->kernels = k;
+	row->s.cast_s = row->s.m * (row->s.k * cast_s + k->row_s) + k->casts * d->launch_s;
+	row->with_cast = !*mq_csv_word(csv, i, "cast_us");
 	return MQ_OK;
 }
 
@@ -110,18 +115,15 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 		       .time_s = number[3] * 1e-6,
 		       .fold = mq_gemm_fold(number[1], number[2], FOLDS) },
 	};
-	MQ_TRY(read_scaling(csv, i, row, err));
 	MQ_TRY(read_loop(csv, i, row, err));
 	if (mq_score_device(o->calib, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
 	const struct mq_device_calib *d = mq_calib_device(o->calib, row->type);
 	if (!(d->peak_flops[dtype] > 0))
 		*refused = "their GPU has no peak for their dtype (platforms/calib)";
-	row->with_cast = row->cast_B > 0 && !*mq_csv_word(csv, i, "cast_us");
-	row->s.cast_s = row->with_cast ?
-				number[0] * number[2] * row->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share) +
-					CASTS * d->launch_s :
-				cast_us * 1e-6;
+	MQ_TRY(read_scaling(csv, i, d, row, err));
+	if (!row->with_cast)
+		row->s.cast_s = cast_us * 1e-6;
 	return MQ_OK;
 }
 
@@ -136,7 +138,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	if (!mq_csv_has(&csv, needed, &lacks))
 		return mq_bad(err, "%s: no column '%.*s'; a GEMM table has %s", path, (int)strcspn(lacks, " "), lacks,
 			      needed);
-	mq_score_unused(&csv, needed, "scaling cast_us loop calls");
+	mq_score_unused(&csv, needed, "library scaling cast_us loop calls");
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
 		const char *refused;
@@ -152,9 +154,19 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	return MQ_OK;
 }
 
+/* Tiles that go down a column of the result before they begin the next read the first operand in each, from memory
+ * where the L2 cache does not hold it. */
 static double row_time(const struct mq_device_calib *d, const struct gemm_row *r)
 {
-	return mq_gemm_loop_s(d, &r->s) + (r->with_cast ? r->s.cast_s : 0);
+	struct mq_device_calib own = *d;
+	double rows_B = r->s.m * r->s.k * mq_dtype_size(r->s.dtype), again_s = 0;
+
+	if (!r->kernels)
+		return mq_gemm_loop_s(d, &r->s);
+	own.gemm_eff *= r->kernels->share;
+	if (r->kernels->column > 0 && d->l2_B > 0 && rows_B > d->l2_B)
+		again_s = ceil(r->s.n / r->kernels->column) * rows_B / (d->mem_bw_Bps * d->gemm_bw_share);
+	return fmax(mq_gemm_loop_s(&own, &r->s), again_s) + (r->with_cast ? r->s.cast_s : 0);
 }
 
 /* Error summary of the rows of one device type, as they stand. */

@@ -22,6 +22,8 @@ try kernels/experts.csv '2s/16-bit/17-bit/'
 try kernels/experts.csv '2s/,128,/,0,/'
 try kernels/exchange.csv '2s/combine/return/'
 try kernels/exchange.csv '2s/,.777,/,0,/;2s/,0.777,/,0,/'
+try kernels/products.csv '2s/tensor/tensors/'
+try kernels/products.csv '2s/,5,/,0,/'
 try kernels/generations.csv '3s/81/0/'
 try calib/nccl.json 's/"pcie"/"pci"/'
 try calib/nccl.json 's/"ll_max_net": .39, /"ll_max_net": [/'
@@ -29,4 +31,6 @@ try calib/nccl.json 's/"volta": 39/"volta": "39"/'
 try calib/nccl.json 's/"tree_max"/"tree_most"/'
 try calib/nccl.json 's/"before": "2.28"/"before": "2.3"/'
 try calib/nccl.json '1d'
-cp "$ROOT/platforms/calib/nccl.json" platforms/calib; rm -r platforms/kernels; "$M" score --gemm gemm.csv --platforms platforms -o out 2>&1; [ $? -eq 2 ]
+cp "$ROOT/platforms/calib/nccl.json" platforms/calib
+sed -i '1s/$/,scaling/; 2s/$/,mx/; s/fp16/fp8/; s/A100-80GB/H100/' gemm.csv; try kernels/products.csv '/^any,mx/d'
+rm -r platforms/kernels; "$M" score --gemm gemm.csv --platforms platforms -o out 2>&1; [ $? -eq 2 ]

@@ -57,7 +57,8 @@ sed -i 's/,112,/,-1,/' neutral/vidur.csv
 "$M" score --kernels --gemm vidur.csv -o none 2>&1
 "$M" score --collectives vidur.csv --set ib.bw_share=1 -o none 2>&1
 # GEMMs: types that a GPU does not have, casts in the time, taken out or predicted, loops that the limit of the board
-# slows, the less the fewer calls they have.
+# slows, the less the fewer calls they have, operands that the L2 cache holds no more (128 MB of 96) where tiles go down
+# columns.
 cat >gemm.csv <<'X'
 gpu,library,dtype,scaling,m,n,k,time_us,cast_us,loop,calls
 H100,cublas,bf16,,4096,4096,4096,230,,1s,
@@ -68,6 +69,9 @@ A100,cutlass,fp8,token,4096,4096,4096,150,20,1s,
 H100,cublas,bf16,,8192,8192,8192,1600,,short,1
 H100,cublas,bf16,,8192,8192,8192,1600,,short,
 H100,cublas,bf16,,8192,8192,8192,1600,,short,60
+L40S,cutlass-sgl,fp8,token,16384,4096,4096,1862,,short,
+L40S,cutlass-sgl,fp8,token,32768,4096,4096,7126,,short,
+L40S,cutlass,fp8,token,32768,4096,4096,7126,,short,
 X
 "$M" score --gemm gemm.csv -o gemm 2>&1; cut -d, -f4-6,10-12 gemm/score.csv
 sed -i '3s/,20,/,-20,/' gemm.csv; "$M" score --gemm gemm.csv -o none 2>&1

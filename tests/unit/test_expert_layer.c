@@ -11,23 +11,28 @@
 #include "kernels/expert_layer.h"
 #include "kernels/token_exchange.h"
 
-static const struct mq_experts_kernels layers[] = {
-	{ "one", MQ_EXPERTS_16_BIT, 0, .share = .5, .tile = 64, .bw_share = .5, .fixed_s = 1e-5, .passes = 1 },
-	{ "two", MQ_EXPERTS_16_BIT, 0, .share = .5, .tile = 64, .bw_share = .5, .passes = 0, .remote = true },
-	{ "two", MQ_EXPERTS_16_BIT, 1, .share = .25, .tile = 64, .bw_share = .5, .passes = 0, .remote = true },
+static const struct mq_library_row layers[] = {
+	{ "one", MQ_EXPERTS_16_BIT, 0,
+	  .experts = { .share = .5, .tile = 64, .bw_share = .5, .fixed_s = 1e-5, .passes = 1 } },
+	{ "two", MQ_EXPERTS_16_BIT, 0, .experts = { .share = .5, .tile = 64, .bw_share = .5, .remote = 1 } },
+	{ "two", MQ_EXPERTS_16_BIT, 1, .experts = { .share = .25, .tile = 64, .bw_share = .5, .remote = 1 } },
 };
-static const struct mq_exchange_kernels exchanges[] = {
-	{ "normal", 0, .fixed_s = 2e-5, .fixed_nodes = 1, .copy_s = 1e-7, .multiprocessor_Bps = 1e10, .link_share = .5,
-	  .net_share = .8, .net_multiprocessor_Bps = 1e9 },
-	{ "each", 0, .combine = true, .each = true, .copy_s = 1e-6, .link_share = .5, .net_share = .8 },
+static const struct mq_library_row exchanges[] = {
+	{ "normal", false, 0,
+	  .exchange = { .fixed_s = 2e-5,
+			.fixed_nodes = 1,
+			.copy_s = 1e-7,
+			.multiprocessor_Bps = 1e10,
+			.link_share = .5,
+			.net_share = .8,
+			.net_multiprocessor_Bps = 1e9 } },
+	{ "each", true, 0, .exchange = { .each = 1, .copy_s = 1e-6, .link_share = .5, .net_share = .8 } },
 };
 static const struct mq_libraries libraries = {
 	.n_generations = 2,
 	.generation = { { "old", { 0, 0 }, 1 }, { "new", { 100, 0 }, 1 } },
-	.experts = layers,
-	.n_experts = 3,
-	.exchange = exchanges,
-	.n_exchange = 2,
+	.row = { layers, exchanges },
+	.n_rows = { 3, 2 },
 };
 
 static struct mq_device_calib device(double capability)

@@ -39,6 +39,7 @@ struct mq_device_calib {
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
 	double mem_bw_Bps;              /* nominal memory bandwidth */
 	double memory_B;                /* nominal capacity */
+	double l2_B;                    /* second-level cache; 0 = not known */
 	double sm_count;                /* streaming multiprocessors, or cores */
 	double compute_capability;      /* 70, 80, 90, 100 ...; 0 for a CPU */
 	/* What generated and imported platforms join it by; bandwidths are nominal, one direction. */
