@@ -27,10 +27,9 @@ struct mq_index *mq_index_new(struct mq_arena *arena)
 	return index;
 }
 
-/* A word at a time: some keys are lists of thousands of ranks. */
-static uint64_t hash_of(const void *bytes, size_t size)
+uint64_t mq_index_hash(uint64_t hash, const void *bytes, size_t size)
 {
-	uint64_t hash = MQ_HASH_INIT, word;
+	uint64_t word;
 	size_t at = 0;
 
 	for (; at + sizeof(word) <= size; at += sizeof(word)) {
@@ -43,7 +42,7 @@ static uint64_t hash_of(const void *bytes, size_t size)
 
 uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
 {
-	uint32_t at = mq_map_add(&index->hashes, hash_of(bytes, size));
+	uint32_t at = mq_map_add(&index->hashes, mq_index_hash(MQ_HASH_INIT, bytes, size));
 
 	if (at == index->n)
 		MQ_PUSH(index->arena, index->entry, index->n, index->room, NULL);

@@ -14,4 +14,7 @@ struct mq_index *mq_index_new(struct mq_arena *arena);
 /* The number of these bytes, which are copied; *found says whether they were there; else they get `fresh`. */
 uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found);
 
+/* A word at a time: some keys are lists of thousands of ranks. */
+uint64_t mq_index_hash(uint64_t seed, const void *bytes, size_t size);
+
 #endif

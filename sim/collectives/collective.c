@@ -100,7 +100,7 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 				    struct mq_coll_flows *flows, struct mq_err *err)
 {
 	struct mq_flow_list list = { .arena = arena };
-	struct mq_topo *topo;
+	struct mq_topo topo;
 	struct mq_group group;
 	struct mq_tune tune;
 	struct mq_coll_cost cost = { .latency_s = 0 };
@@ -111,17 +111,18 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	MQ_TRY(mq_group_build(cluster, request->rank, request->n, arena, &group, err));
 	if (request->n == 1)
 		return MQ_OK;
-	topo = mq_arena_array(arena, 1, struct mq_topo);
-	MQ_TRY(mq_topo_find(cluster, calib, &group, topo, err));
-	MQ_TRY(mq_topo_search(cluster, topo, group.n_nodes, err));
+	MQ_TRY(mq_topo_find(cluster, calib, &group, &topo, err));
+	MQ_TRY(mq_topo_search(cluster, &topo, group.n_nodes, err));
 	tune = (struct mq_tune){
-		.topo = topo, .kind = request->kind, .n = request->n, .n_nodes = group.n_nodes, .bytes = request->bytes
+		.topo = &topo, .kind = request->kind, .n = request->n, .n_nodes = group.n_nodes, .bytes = request->bytes
 	};
 	MQ_TRY(choose(&tune, request, flows, &cost, err));
 	slow_copies(request, flows->proto, &cost);
-	mq_expand_flows(request, &group, topo, flows->algo, &list);
-	const struct mq_way way = { .cluster = cluster, .group = &group, .topo = topo, .flows = &list, .arena = arena };
-	if (!take_measured(&tune, request, &cost) && topo->nccl)
+	mq_expand_flows(request, &group, &topo, flows->algo, &list);
+	const struct mq_way way = {
+		.cluster = cluster, .group = &group, .topo = &topo, .flows = &list, .arena = arena
+	};
+	if (!take_measured(&tune, request, &cost) && topo.nccl)
 		MQ_TRY(mq_latency_beyond(&way, request->kind, flows->algo, &extra_s, err));
 	flows->channels = cost.channels;
 	flows->latency_s = flows->alone_s = cost.latency_s + extra_s;

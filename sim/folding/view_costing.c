@@ -45,9 +45,8 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 				  .times_only = c->times_only,
 				  .arena = arena };
 	find_speeds(c);
-	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, double);
-	for (size_t i = 0; i < (size_t)s->n_works * c->n_speeds; i++)
-		c->work_s[i] = NAN;
+	c->parts = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, struct mq_cost_parts);
+	c->known = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, bool);
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
 		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
@@ -94,36 +93,27 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 
 double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->view.schedule;
+	struct mq_cost_parts parts = mq_costing_parts(c, t);
 
-	if (t->kind == MQ_TASK_COPY)
-		return mq_cost_copy(calib_of(c, t->device), t->bytes);
-	const struct mq_fused *fused = mq_view_fused(&c->view, t);
-	if (fused)
-		return fused->seconds;
-	if (c->jitter) {
-		struct mq_cost_parts parts = varied(c, t);
-
-		return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
-	}
-	double *known = &c->work_s[(size_t)t->work * c->n_speeds + c->speed_of[t->device]];
-	if (isnan(*known))
-		*known = mq_cost_work(calib_of(c, t->device), &s->work[t->work]);
-	return *known;
+	return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
 }
 
-struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct mq_task *t)
+struct mq_cost_parts mq_costing_parts(struct mq_costing *c, const struct mq_task *t)
 {
 	const struct mq_schedule *s = c->view.schedule;
+	const struct mq_fused *fused = mq_view_fused(&c->view, t);
 
 	if (t->kind == MQ_TASK_COPY)
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
-	const struct mq_fused *fused = mq_view_fused(&c->view, t);
 	if (fused)
 		return (struct mq_cost_parts){ .host_s = fused->seconds };
 	if (c->jitter)
 		return varied(c, t);
-	return mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
+	size_t at = (size_t)t->work * c->n_speeds + c->speed_of[t->device];
+	if (!c->known[at])
+		c->parts[at] = mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
+	c->known[at] = true;
+	return c->parts[at];
 }
 
 bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)

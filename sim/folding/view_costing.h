@@ -24,7 +24,8 @@ struct mq_costing {
 	uint32_t n_speeds;             /* device types of the schedule, each at its clocks */
 	struct mq_device_calib *speed; /* [n_speeds] */
 	uint32_t *speed_of;            /* [schedule devices] */
-	double *work_s;                /* [n_works * n_speeds], NaN until asked */
+	struct mq_cost_parts *parts;   /* [n_works * n_speeds] */
+	bool *known;                   /* [n_works * n_speeds] asked for already */
 	const struct mq_members *comm; /* [n_comms] everyone, simulated or not */
 	uint32_t *comm_last;           /* [n_comms] communication asked for last, or MQ_NONE */
 	struct mq_map map;
@@ -40,7 +41,7 @@ double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
 /* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others could slow: all is
  * in host_s (folding/fuse.h: its collectives end when they end, and none is fused where communication interferes). */
-struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const struct mq_task *task);
+struct mq_cost_parts mq_costing_parts(struct mq_costing *costing, const struct mq_task *task);
 
 /* Can every device run its compute tasks? Else the message of `err` says which cannot. */
 bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);

@@ -84,6 +84,7 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.max_tasks = j->max_tasks,
 							.simulation_s = j->simulation_s,
 							.memory_only = !j->execute,
+							.replays = j->replays,
 							.alike = !j->keep_tasks },
 					     .fold = j->fold && !j->jitter.draws,
 					     .keep_tasks = j->keep_tasks };

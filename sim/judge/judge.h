@@ -16,8 +16,9 @@ struct mq_judge {
 	double max_tasks; /* see mq_lower_request */
 	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
-	double simulation_s;     /* that a run may take, as far as its size tells; 0 = no limit */
-	struct mq_jitter jitter; /* draws > 0: nothing is folded */
+	double simulation_s;        /* that a run may take, as far as its size tells; 0 = no limit */
+	struct mq_replays *replays; /* see mq_lower_request */
+	struct mq_jitter jitter;    /* draws > 0: nothing is folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
 			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;

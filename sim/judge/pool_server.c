@@ -33,6 +33,7 @@ struct server {
 	const void *dump; /* the cluster for the main process, before changes */
 	size_t dump_size;
 	struct mq_judge judge;
+	struct mq_replays *replays; /* of all judgements */
 	struct mq_calib *calib;
 	struct mq_cluster *cluster, *part; /* whole; what the question is about */
 	uint32_t judged_tasks;             /* of the newest judgement */
@@ -110,6 +111,7 @@ static enum mq_status take_question(struct server *s, const struct mq_job_parts 
 		.timeout_s = s->asked_job.asked.timeout_s,
 		.simulation_s = s->asked_job.asked.simulation_s,
 		.jitter = s->asked_job.jitter,
+		.replays = s->replays,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);
 	memcpy(s->asked, parts->args, n);
@@ -405,6 +407,7 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
 	mq_platform_start("maquette");
 	MQ_TRY(load_platform(s, err));
+	s->replays = mq_replays_new(&s->arena);
 	if (s->job.asked.model) {
 		MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);

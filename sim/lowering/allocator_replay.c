@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "maquette/map.h"
+
 enum {
 	DEEPEST = 8,  /* ranks of the pipeline that is played */
 	AHEAD = 1024, /* launches that a stream's queue holds: the host waits for room in it */
@@ -10,29 +12,29 @@ enum {
 
 /* A tensor that an op reads. */
 struct input {
-	uint32_t from; /* op of the replay that made it, MQ_NONE = it came from elsewhere */
+	uint32_t from;           /* op of the replay that made it, MQ_NONE = it came from elsewhere */
+	bool has_grad, spare[3]; /* no padding, here and below: replays are told apart by their bytes */
 	uint64_t size;
-	bool has_grad;
 };
 
 struct replayed_op {
 	struct mq_op_use use;
-	bool gemm, loss;
 	uint32_t first_input, n_inputs; /* of the chunk's */
 	uint32_t readers, near_readers; /* ops of the chunk that read its output; those of its unit that run again */
+	bool gemm, loss, spare[6];
 };
 
 struct chunk {
 	struct replayed_op *op;
-	uint32_t n;
+	uint32_t n, n_inputs;
 	struct input *input;
 	double kept_B; /* of one micro-batch */
 };
 
 struct mq_allocator_replay {
 	struct chunk *chunk;
-	uint32_t n_chunks;
 	struct mq_slot *slot;
+	uint32_t n_chunks;
 	uint32_t n_slots, n_micro_batches; /* as they are played */
 	double apart_B, more_B;            /* more: kept by micro-batches that are not played */
 	double moments;                    /* part of the optimizer's state that comes with the first step */
@@ -42,15 +44,6 @@ struct mq_allocator_replay {
 };
 
 /* ---- what is replayed ------------------------------------------------------------------------------------- */
-
-static double kept_by(const struct chunk *c)
-{
-	double kept_B = 0;
-
-	for (uint32_t i = 0; i < c->n; i++)
-		kept_B += c->op[i].use.away ? 0 : c->op[i].use.kept_B + c->op[i].use.first_entry_B;
-	return kept_B;
-}
 
 /* Most that micro-batches keep at once over an order of passes. */
 static double most_kept(const struct mq_allocator_replay *t, const struct mq_slot *slot, uint32_t n)
@@ -146,24 +139,23 @@ static void make_chunk(struct mq_low *low, uint32_t stage, uint32_t device, uint
 						 .gemm = m->op[id].kind == MQ_OP_GEMM,
 						 .loss = m->op[id].kind == MQ_OP_LOSS,
 						 .first_input = edges };
+		c->kept_B += use[i].away ? 0 : use[i].kept_B + use[i].first_entry_B;
 		local[id] = i;
 		edges += m->in_first[id + 1] - m->in_first[id];
 	}
+	c->n_inputs = edges;
 	c->input = mq_arena_array(&low->scratch, edges + 1, struct input);
 	for (uint32_t i = 0; i < c->n; i++)
 		add_inputs(low, local, stage, c, i);
-	c->kept_B = kept_by(c);
 }
 
 struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B)
 {
 	struct mq_allocator_replay *t = mq_arena_array(&low->scratch, 1, struct mq_allocator_replay);
-	uint32_t *local = mq_arena_array(&low->scratch, low->model->n_ops + 1, uint32_t);
+	uint32_t *local = mq_arena_none(&low->scratch, low->model->n_ops + 1);
 	double master_B = mq_dtype_size(low->train->dtype) < 4 ? low->software->master_B : 0;
 	double state_B = mq_train_state_B(low->train, master_B, low->software->moment_B);
 
-	for (uint32_t i = 0; i < low->model->n_ops; i++)
-		local[i] = MQ_NONE;
 	t->n_chunks = low->num.n_stages / low->num.n_ranks;
 	t->chunk = mq_arena_array(&low->scratch, t->n_chunks, struct chunk);
 	for (uint32_t k = 0; k < t->n_chunks; k++)
@@ -737,17 +729,12 @@ static struct player player_new(struct mq_low *low, const struct mq_allocator_re
 		n += t->chunk[k].n;
 	}
 	p.n_ops = n;
-	p.kept = mq_arena_array(arena, (size_t)n * t->n_micro_batches + 1, uint32_t);
-	p.output = mq_arena_array(arena, n + 1, uint32_t);
-	p.grad = mq_arena_array(arena, n + 1, uint32_t);
+	p.kept = mq_arena_none(arena, (size_t)n * t->n_micro_batches + 1);
+	p.output = mq_arena_none(arena, n + 1);
+	p.grad = mq_arena_none(arena, n + 1);
 	p.grad_late = mq_arena_array(arena, n + 1, bool);
-	p.weight = mq_arena_array(arena, n + 1, uint32_t);
-	p.logits = mq_arena_array(arena, t->logits_buffers + 1, uint32_t);
-	fill(p.logits, t->logits_buffers + 1);
-	fill(p.kept, (size_t)n * t->n_micro_batches);
-	fill(p.output, n);
-	fill(p.grad, n);
-	fill(p.weight, n);
+	p.weight = mq_arena_none(arena, n + 1);
+	p.logits = mq_arena_none(arena, t->logits_buffers + 1);
 	p.allocator = mq_allocator_new(arena, isinf(limit_B) ? UINT64_MAX : limit_B > 0 ? (uint64_t)limit_B : 0);
 	return p;
 }
@@ -771,6 +758,20 @@ static void play(struct player *p)
 		}
 		update(p, step == 0);
 	}
+}
+
+uint64_t mq_allocator_replay_hash(const struct mq_allocator_replay *t, uint64_t seed)
+{
+	for (uint32_t k = 0; k < t->n_chunks; k++) {
+		const struct chunk *c = &t->chunk[k];
+
+		seed = mq_index_hash(mq_map_mix(seed, c->n), c->op, c->n * sizeof(*c->op));
+		seed = mq_index_hash(seed, c->input, c->n_inputs * sizeof(*c->input));
+	}
+	for (uint32_t i = 0; i < t->n_slots; i++)
+		seed = mq_map_mix(seed,
+				  (uint64_t)t->slot[i].micro_batch << 32 | t->slot[i].chunk << 8 | t->slot[i].pass);
+	return mq_index_hash(seed, &t->n_chunks, sizeof(*t) - offsetof(struct mq_allocator_replay, n_chunks));
 }
 
 bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *t, double limit_B,

@@ -34,6 +34,8 @@ struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t
 /* Plays it on a device of any size, and writes down all that happens. */
 void mq_allocator_replay_log(struct mq_low *low, const struct mq_allocator_replay *replay,
 			     struct mq_allocation_log *log);
+/* Of all that a replay depends on. */
+uint64_t mq_allocator_replay_hash(const struct mq_allocator_replay *replay, uint64_t seed);
 /* Plays it on a device of `limit_B` (INFINITY: any) for this allocator. False: out of memory. *use: how much it took
  * until then. */
 bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,

@@ -46,19 +46,20 @@ struct mq_op_use {
 	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
 	double more_loss_B;     /* of loss_B, what it does not keep */
 	/* Filled for the allocator replay alone: */
-	uint32_t op, unit;    /* unit: a layer, or what stands outside; counted from 0 */
-	bool root;            /* outside the layers */
-	bool away;            /* its unit's activations wait on the host */
-	bool again;           /* it is run again before its backward */
 	double launches[2];   /* kernels, forward and backward */
 	double busy_s[2];     /* what they take of the device at least, and the host before and between them, where */
 	double host_s[2];     /* all ranks' hosts agree on each collective (torch_distributed_debug_us); else 0 */
 	double output_B;      /* its output */
 	double first_entry_B; /* entry_B at the first op of the unit that has one, 0 at the others */
 	double scores_B;      /* attention that stores its scores: one tensor of these */
+	uint32_t op, unit;    /* unit: a layer, or what stands outside; counted from 0 */
+	uint32_t shards;      /* ranks that fresh_B is gathered from */
+	bool root;            /* outside the layers */
+	bool away;            /* its unit's activations wait on the host */
+	bool again;           /* it is run again before its backward */
 	bool output_late;     /* its output is freed late, as a collective reads it */
 	bool gradient_late;   /* so is the gradient of its input */
-	uint32_t shards;      /* ranks that fresh_B is gathered from */
+	bool spare[7];        /* no padding, see allocator_replay.c */
 };
 
 /* What a device holds of an op before it runs and behind it: the summands of mq_footprint_of but for `boundary_B`,

@@ -17,6 +17,10 @@
 
 struct mq_allocation_log;
 
+/* What replays of allocations came to (allocator_replay.h): plans that differ in nothing that a device holds share one. */
+struct mq_replays;
+struct mq_replays *mq_replays_new(struct mq_arena *arena);
+
 struct mq_lower_request {
 	const struct mq_question *q; /* calib: for memory reserves */
 	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
@@ -27,6 +31,7 @@ struct mq_lower_request {
 	bool memory_only;            /* stop after the memory verdict: no schedule */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
+	struct mq_replays *replays;    /* NULL, or one that is asked and filled */
 	bool alike; /* ops that are alike have one work, whose kernels are of the first: nobody reads the op of one */
 };
 

@@ -152,23 +152,67 @@ static void lose(struct mq_memory *m, double lost_B, double spare_B)
 /* What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
  * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
  * far as the step also runs on a device that is smaller by what the memory model may be off. */
+struct replayed {
+	bool fits;
+	struct mq_allocator_use use;
+};
+
+struct mq_replays {
+	struct mq_arena *arena;
+	struct mq_index *index; /* hashes of a replay and its limit -> came_to[] */
+	uint32_t n, room;
+	struct replayed *came_to;
+};
+
+struct mq_replays *mq_replays_new(struct mq_arena *arena)
+{
+	struct mq_replays *r = mq_arena_array(arena, 1, struct mq_replays);
+
+	*r = (struct mq_replays){ .arena = arena, .index = mq_index_new(arena) };
+	return r;
+}
+
+static bool replay_fits(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
+			struct mq_allocator_use *use)
+{
+	struct mq_replays *r = low->rq.replays;
+	bool found;
+
+	if (!r)
+		return mq_allocator_replay_run(low, replay, limit_B, use);
+	const struct {
+		uint64_t hash[2];
+		double limit_B;
+	} key = { { mq_allocator_replay_hash(replay, 1), mq_allocator_replay_hash(replay, 2) }, limit_B };
+	uint32_t at = mq_index_put(r->index, &key, sizeof(key), r->n, &found);
+
+	if (!found) {
+		struct replayed fresh;
+
+		fresh.fits = mq_allocator_replay_run(low, replay, limit_B, &fresh.use);
+		MQ_PUSH(r->arena, r->came_to, r->n, r->room, fresh);
+	}
+	*use = r->came_to[at].use;
+	return r->came_to[at].fits;
+}
+
 static void run_replay(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 		       struct mq_memory *m)
 {
 	struct mq_allocator_use use;
 	double safe_B = limit_B / mq_question_memory_high(&low->q);
 
-	mq_allocator_replay_run(low, replay, INFINITY, &use);
+	replay_fits(low, replay, INFINITY, &use);
 	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;
 	if (limit_B <= 0 || m->peak_B > limit_B || all_B <= safe_B) {
 		lose(m, lost_B, 0);
 		return;
 	}
-	if (mq_allocator_replay_run(low, replay, safe_B - m->reserve_B, &use)) {
+	if (replay_fits(low, replay, safe_B - m->reserve_B, &use)) {
 		double held_B = fmin(all_B, limit_B);
 
 		lose(m, held_B - m->peak_B, held_B - fmax(safe_B, m->peak_B));
-	} else if (all_B <= limit_B || !mq_allocator_replay_run(low, replay, limit_B - m->reserve_B, &use)) {
+	} else if (all_B <= limit_B || !replay_fits(low, replay, limit_B - m->reserve_B, &use)) {
 		lose(m, lost_B, 0);
 	} else {
 		lose(m, limit_B - m->peak_B, 0);

@@ -208,6 +208,7 @@ static bool screen_with(const struct screener *who, mq_execute_fn *execute, cons
 		.times_only = true,
 		.timeout_s = s->asked->timeout_s,
 		.simulation_s = s->asked->simulation_s,
+		.replays = s->replays,
 	};
 	bool known = mq_judge_plan(&judge, plan, &s->screening, result, &lost) == MQ_OK;
 

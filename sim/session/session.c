@@ -16,6 +16,7 @@
 #include "hardware/change.h"
 #include "hardware/libraries.h"
 #include "judge/pool.h"
+#include "judge/judge.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"
 #include "trust/trust.h"
@@ -394,6 +395,8 @@ enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *aske
 	enum mq_status status = open_all(s, asked, err);
 	if (status != MQ_OK)
 		mq_session_close(s);
+	else
+		s->replays = mq_replays_new(&s->arena);
 	return status;
 }
 

@@ -45,6 +45,7 @@ struct mq_shipped {
 struct mq_session {
 	struct mq_arena arena;
 	struct mq_arena screening;    /* lifetime: one screen */
+	struct mq_replays *replays;   /* of all screens */
 	const struct mq_asked *asked; /* what was asked, with what was left open filled in */
 	struct mq_question q;         /* what they point to is below, or in `arena` */
 	struct mq_model *model;
