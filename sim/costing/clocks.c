@@ -80,9 +80,9 @@ void mq_clocks_apply(struct mq_low *low)
 	struct mq_schedule *s = low->prog.schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	double n = low->plan->micro_batches; /* how often the passes of one run in a step */
-	double kept = n > 1 && mq_low_keeps_one(low);
-	const double times[MQ_N_PASSES] = { [MQ_PASS_F] = n,     [MQ_PASS_B] = n - 1 - kept, [MQ_PASS_B_FIRST] = kept,
-					    [MQ_PASS_W] = n - 1, [MQ_PASS_B_LAST] = 1,       [MQ_PASS_W_LAST] = 1 };
+	double times[MQ_N_PASSES] = {
+		[MQ_PASS_F] = n, [MQ_PASS_B_LAST] = 1, [MQ_PASS_W] = n - 1, [MQ_PASS_W_LAST] = 1
+	};
 	struct clocks c = { .low = low,
 			    .of_work = mq_arena_array(&low->scratch, s->n_works + 1, struct mq_draw),
 			    .known = mq_arena_array(&low->scratch, s->n_works + 1, bool),
@@ -91,6 +91,9 @@ void mq_clocks_apply(struct mq_low *low)
 			    .after = mq_arena_array(&low->scratch, s->n_devices, struct mq_draw) };
 
 	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++) {
+		times[MQ_PASS_B_FIRST] = fmin(low->prog.firsts[i / MQ_N_PASSES], n - 1);
+		times[MQ_PASS_B] = n - 1 - times[MQ_PASS_B_FIRST];
+		times[MQ_PASS_REDUCE] = low->prog.firsts[i / MQ_N_PASSES] > 0;
 		add_template(&c, &low->prog.pass[i], times[i % MQ_N_PASSES], c.passes);
 		add_template(&c, &low->prog.pass[i], i % MQ_N_PASSES == MQ_PASS_POST, c.after);
 	}

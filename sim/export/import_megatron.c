@@ -23,8 +23,8 @@ struct flags {
 	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
-	bool ends_bf16;
-	uint32_t bf16_at_start, bf16_at_end;
+	bool ends_bf16, deferred;
+	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
 	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
 	uint8_t sync, method_is;
@@ -376,9 +376,7 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 static const char *types(const struct flags *x)
 {
 	const struct mq_train *t = x->e->train;
-	const struct mq_software *s = x->e->software;
 	struct mq_arena *arena = x->e->arena;
-	uint32_t start = x->ends_bf16 ? x->bf16_at_start : 0, end = x->ends_bf16 ? x->bf16_at_end : 0;
 	enum mq_dtype dtype = x->bf16 ? MQ_BF16 : x->fp16 ? MQ_FP16 : MQ_FP32;
 	enum mq_dtype grads = x->grads_bf16 ? MQ_BF16 : MQ_FP32;
 	enum mq_gemm_dtype gemm = x->fp4                                  ? MQ_GEMM_FP4 :
@@ -396,11 +394,25 @@ static const char *types(const struct flags *x)
 		text = mq_arena_printf(arena, "%s --gemm-dtype %s", text, gemms[gemm]);
 	if ((x->grads_bf16 || x->grads_fp32) && grads != t->grad_dtype)
 		text = mq_arena_printf(arena, "%s --grad-dtype %s", text, mq_dtype_name(grads));
-	if (gemm && (start != s->num_layers_at_start_in_bf16 || end != s->num_layers_at_end_in_bf16))
-		text = mq_arena_printf(arena,
-				       "%s --software %s,num_layers_at_start_in_bf16=%u,num_layers_at_end_in_bf16=%u",
-				       text, s->file, start, end);
 	return text;
+}
+
+/* What they say otherwise of the software. */
+static const char *software(const struct flags *x)
+{
+	const struct mq_software *s = x->e->software;
+	struct mq_arena *arena = x->e->arena;
+	uint32_t start = x->ends_bf16 ? x->bf16_at_start : 0, end = x->ends_bf16 ? x->bf16_at_end : 0;
+	uint32_t limit = x->deferred ? x->deferral_limit : 0;
+	const char *text = "";
+
+	if ((x->fp8 || x->fp4) && (start != s->num_layers_at_start_in_bf16 || end != s->num_layers_at_end_in_bf16))
+		text = mq_arena_printf(arena, ",num_layers_at_start_in_bf16=%u,num_layers_at_end_in_bf16=%u", start,
+				       end);
+	if (x->pp > 1 && (x->deferred != s->defer_embedding_wgrad_compute || limit != s->wgrad_deferral_limit))
+		text = mq_arena_printf(arena, "%s,defer_embedding_wgrad_compute=%u,wgrad_deferral_limit=%u", text,
+				       x->deferred, limit);
+	return *text ? mq_arena_printf(arena, " --software %s%s", s->file, text) : "";
 }
 
 static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
@@ -509,6 +521,6 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_lau
 	MQ_TRY(shard_group(&x, &shape, &like.zero_group));
 	if (x.replica_major)
 		shape.device = mq_shape_replica_major(&shape, e->arena);
-	*notes = (struct mq_import_notes){ x.skipped, types(&x) };
+	*notes = (struct mq_import_notes){ x.skipped, mq_arena_printf(e->arena, "%s%s", types(&x), software(&x)) };
 	return mq_export_build(e, &shape, &like, plan, err);
 }

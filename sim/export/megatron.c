@@ -122,14 +122,16 @@ static void set_recompute(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "modules", "%s", named ? mq_export_modules(e, &unknown) : "");
 }
 
-/* Layers whose GEMMs stay in the type of training; Megatron-Bridge's recipes in fp8 have some of their own. */
-static void set_kept_layers(struct mq_template *v, const struct mq_export *e)
+/* Megatron-Bridge's recipes in fp8 have layers in bf16 of their own. */
+static void set_software(struct mq_template *v, const struct mq_export *e)
 {
-	uint32_t start = e->software->num_layers_at_start_in_bf16, end = e->software->num_layers_at_end_in_bf16;
-	bool kept = mq_train_casts(e->train) && (start || end);
+	const struct mq_software *s = e->software;
+	bool kept = mq_train_casts(e->train) && (s->num_layers_at_start_in_bf16 || s->num_layers_at_end_in_bf16);
 
-	mq_template_set(v, "bf16_at_start", kept ? "%u" : "", start);
-	mq_template_set(v, "bf16_at_end", kept ? "%u" : "", end);
+	mq_template_set(v, "bf16_at_start", kept ? "%u" : "", s->num_layers_at_start_in_bf16);
+	mq_template_set(v, "bf16_at_end", kept ? "%u" : "", s->num_layers_at_end_in_bf16);
+	mq_template_set(v, "deferral_limit", s->defer_embedding_wgrad_compute && e->shape.pp > 1 ? "%u" : "",
+			s->wgrad_deferral_limit);
 }
 
 static void set_types(struct mq_template *v, const struct mq_export *e)
@@ -229,7 +231,7 @@ enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_te
 	set_switches(v, e);
 	set_recompute(v, e);
 	set_types(v, e);
-	set_kept_layers(v, e);
+	set_software(v, e);
 	return MQ_OK;
 }
 

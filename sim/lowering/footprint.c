@@ -105,10 +105,8 @@ static double weights_B(const struct here *at, double elems)
 	double whole_B = elems * mq_op_param_B(at->op, train), capability;
 	double matrices = at->op->k * at->op->n * fmax(at->op->count, 1);
 
-	if (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train))
-		return whole_B;
 	if (!at->gpu || !at->calib || train->infer || gemm == MQ_GEMM_AS_DTYPE || !s->save_quantized_operands ||
-	    s->quantize_weights_again)
+	    s->quantize_weights_again || (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train)))
 		return whole_B;
 	capability = at->calib->compute_capability;
 	bool one = gemm == MQ_GEMM_FP8 && capability >= 100 && (capability < 120 || capability >= 130);
@@ -459,6 +457,17 @@ static double output_B(const struct here *at)
 	return part * spread_B(at, at->op->output);
 }
 
+/* Inputs, as the op before made them, and gradients of outputs that are kept for the end. */
+static double deferred_B(const struct here *at)
+{
+	double elems = 0;
+
+	MQ_EACH_IN(at->low->model, at->id, e)
+		elems += e->elems / fmax(1, mq_low_config(at->low, e->src)->split[MQ_DIM_SEQ]);
+	return mq_low_deferred(at->low, at->id) *
+	       (elems * at->share.samples * mq_dtype_size(at->low->train->dtype) + output_B(at));
+}
+
 /* What lies there only while the op runs. */
 static void add_passing(const struct here *at, struct mq_op_use *use)
 {
@@ -474,6 +483,7 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 	double output = output_B(at), tensors = input_B(at);
 	if (mq_op_dequantizes(op, at->low->train))
 		tensors += mq_op_param_shard(op, at->share.split) * mq_dtype_size(at->low->train->dtype);
+	use->logits_B = at->low->train->infer ? 0 : deferred_B(at);
 	use->forward_B = tensors + output + spread_B(at, scores);
 	/* gradients of logits lie where the loss kept what it needs for them */
 	use->backward_B = tensors + (makes_logits(at) ? 0 : output) + spread_B(at, 2 * scores);

@@ -129,6 +129,7 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 		return false;
 	mq_offload_plan(low);
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
+	low->prog.firsts = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_forward(low, s, MQ_PASS_F);
 	/* backward passes have as many, those of the last micro-batch once more */
@@ -141,7 +142,11 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 			mq_pass_forward(low, s, MQ_PASS_F_FIRST);
 	for (uint32_t s = low->num.n_stages; s-- > 0;) {
 		mq_pass_backward(low, s, MQ_PASS_B);
-		if (mq_low_keeps_one(low))
+		low->prog.firsts[s] = mq_low_keeps_one(low);
+		for (uint32_t i = low->num.stage_first[s]; i < low->num.stage_first[s + 1]; i++)
+			if (mq_low_deferred(low, low->num.stage_op[i]))
+				low->prog.firsts[s] = mq_low_deferred(low, low->num.stage_op[i]);
+		if (low->prog.firsts[s])
 			mq_pass_backward(low, s, MQ_PASS_B_FIRST);
 		mq_pass_backward(low, s, MQ_PASS_B_LAST);
 		if (zb) {
@@ -256,7 +261,7 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 
 	if (pass != MQ_PASS_F && last)
 		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
-	else if (pass == MQ_PASS_B && slot->micro_batch == 0 && mq_low_keeps_one(low))
+	else if (pass == MQ_PASS_B && slot->micro_batch < low->prog.firsts[stage])
 		pass = MQ_PASS_B_FIRST;
 	else if (pass == MQ_PASS_F && slot->micro_batch == 0 && mq_sync_gathers_first(low, stage))
 		pass = MQ_PASS_F_FIRST;

@@ -39,6 +39,21 @@ bool mq_low_keeps_one(const struct mq_low *low)
 	return low->software->checkpoint_except_last && low->plan->pipeline == MQ_PIPE_GPIPE;
 }
 
+uint32_t mq_low_deferred(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_software *s = low->software;
+	const struct mq_model *m = low->model;
+	uint32_t first = m->out_first[op], n = low->plan->micro_batches;
+
+	if (!s->defer_embedding_wgrad_compute || low->num.n_ranks < 2 || low->num.explicit_backward ||
+	    m->op[op].kind != MQ_OP_GEMM || m->op[op].layer != MQ_NONE || m->op[op].frozen != MQ_TRAINED ||
+	    first == m->out_first[op + 1] || m->op[m->edge[first].dst].kind != MQ_OP_LOSS ||
+	    mq_pipeline_splits(low->plan->pipeline) || mq_duplicates(low, op) > 1 ||
+	    mq_reduces_always(low, mq_low_config(low, op)))
+		return 0;
+	return s->wgrad_deferral_limit && s->wgrad_deferral_limit < n ? s->wgrad_deferral_limit : n;
+}
+
 double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate)
 {
 	return low->num.samples[config - low->plan->config][batch_coordinate];

@@ -480,7 +480,7 @@ static void explicit_backward(struct mq_low *low, uint32_t stage)
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	bool split = mq_pipeline_splits(low->plan->pipeline);
-	bool kept = pass == MQ_PASS_B_FIRST || (low->plan->micro_batches == 1 && mq_low_keeps_one(low));
+	bool kept = mq_low_keeps_one(low) && (pass == MQ_PASS_B_FIRST || low->plan->micro_batches == 1);
 	uint32_t unit = MQ_NONE;
 
 	mq_template_begin(low, stage, pass);
@@ -498,12 +498,21 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 			enter_unit(low, stage, i, !kept);
 			unit = low->num.unit_of[op];
 		}
+		uint32_t later = mq_low_deferred(low, op);
+		bool now = !later || pass == MQ_PASS_B || (pass == MQ_PASS_B_LAST && later < low->plan->micro_batches);
 		if (!low->num.explicit_backward)
-			backward_op(low, op, split ? 1 : 0);
+			backward_op(low, op, split || !now ? 1 : 0);
 		if (!split)
 			mq_sync_after(low, op, pass == MQ_PASS_B_LAST);
 	}
 	mq_template_end(low);
+}
+
+void mq_pass_deferred(struct mq_low *low, uint32_t stage)
+{
+	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++)
+		for (uint32_t n = mq_low_deferred(low, op_at(&low->num, stage, i)); n > 0; n--)
+			compute(low, op_at(&low->num, stage, i), &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);
 }
 
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)

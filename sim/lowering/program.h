@@ -6,10 +6,11 @@
  *
  *   F       forward                       B        backward (with weight gradients unless these are apart)
  *   F_FIRST forward of the first micro-batch, with the gathering of new parameters that overlaps it
- *   B_FIRST backward of the micro-batch that is not recomputed (mq_low_keeps_one)
+ *   B_FIRST backward of the first micro-batches where it differs: not recomputed (mq_low_keeps_one), without the
+ *           gradient of the head's weights (mq_low_deferred)
  *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
  *   W       weight gradients (zero bubble) W_LAST   the same for the last micro-batch
- *   REDUCE  what follows the last micro-batch: reductions that nothing overlapped
+ *   REDUCE  what follows the last micro-batch: gradients that were left, reductions that nothing overlapped
  *   POST    behind those of all chunks: optimizer, parameter gathering
  *
  * Dependencies inside a template are local; between instances the order of the streams is enough, because a stage
@@ -119,6 +120,7 @@ struct mq_bucket { /* gradients reduced by one call */
 	double gather_B;  /* of all that ZeRO-3 gathers, frozen ones too */
 	double param_B;   /* of the trained ones as ZeRO-1 and 2 gather them */
 	uint8_t sync;     /* enum mq_sync */
+	bool late;        /* a part of it is made in REDUCE */
 	uint32_t shard;   /* ranks over which ZeRO shards it; 1 = whole everywhere */
 };
 
@@ -210,6 +212,7 @@ struct mq_program {
 	uint32_t member_room;
 	struct mq_index *comm_index, *work_index; /* by content */
 	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */
+	uint32_t *firsts;                         /* [n_stages] micro-batches whose backward pass is B_FIRST */
 	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
 	 * was before somebody changed it (folding/fuse.h); NULL where that makes no difference */
 	struct mq_template *whole;
@@ -256,6 +259,9 @@ uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
 /* Is the micro-batch whose backward pass comes first not recomputed? In the order of gpipe it is the last. */
 bool mq_low_keeps_one(const struct mq_low *low);
+/* Micro-batches, the first, whose gradient of the op's weights is made in REDUCE: of the head
+ * (defer_embedding_wgrad_compute). */
+uint32_t mq_low_deferred(const struct mq_low *low, uint32_t op);
 /* The stream on which a tensor's messages leave its producer (SEND) or arrive at its consumer (RECV). */
 enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind);
 /* Samples of a micro-batch at a batch coordinate of a config, and at a position of it. */
@@ -336,6 +342,8 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, s
 /* ---- passes.c: forward, backward, weight gradients of a stage ------------------------------------- */
 void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
+/* Gradients of weights that micro-batches left for REDUCE. */
+void mq_pass_deferred(struct mq_low *low, uint32_t stage);
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 
 /* ---- shards.c: who holds what -------------------------------------------------------------------- */

@@ -126,6 +126,7 @@ void mq_buckets_plan(struct mq_low *low)
 				.elems = trained_on(low, op, c),
 				.gather_B = gather_B(low, op, c),
 				.sync = c->sync,
+				.late = mq_low_deferred(low, op) > 0,
 			};
 			if (b.n == 1)
 				continue;
@@ -139,6 +140,7 @@ void mq_buckets_plan(struct mq_low *low)
 				low->buckets.bucket[k - 1].gather_B += b.gather_B;
 				low->buckets.bucket[k - 1].param_B += b.param_B;
 				low->buckets.bucket[k - 1].last_op = op;
+				low->buckets.bucket[k - 1].late |= b.late;
 			} else {
 				MQ_PUSH(&low->scratch, low->buckets.bucket, low->buckets.n, low->buckets.room, b);
 			}
@@ -259,7 +261,8 @@ void mq_sync_after(struct mq_low *low, uint32_t op, bool last)
 {
 	uint32_t i = low->buckets.after[op];
 
-	if (i != MQ_NONE && (every_micro_batch(low, &low->buckets.bucket[i]) || (last && low->plan->overlap_grads)))
+	if (i != MQ_NONE && (every_micro_batch(low, &low->buckets.bucket[i]) ||
+			     (last && low->plan->overlap_grads && !low->buckets.bucket[i].late)))
 		reduce(low, i, true, MQ_NONE);
 }
 
@@ -538,8 +541,11 @@ static void await_gradients(struct mq_low *low)
 void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_REDUCE);
+	mq_pass_deferred(low, stage);
 	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++)
-		if (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads)
+		if (low->buckets.bucket[i].late)
+			reduce(low, i, true, MQ_NONE);
+		else if (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads)
 			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	for (uint32_t op = 0; op < low->model->n_ops; op++)
 		if (low->model->op[op].tied != MQ_NONE &&

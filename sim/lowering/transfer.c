@@ -339,8 +339,8 @@ static bool splits(const struct mq_low *low, uint32_t op)
 /* Does this op multiply copies in few bits? */
 static bool quantizes(const struct mq_low *low, uint32_t op)
 {
-	return mq_op_casts(&low->model->op[op], low->train) && low->software->save_quantized_operands &&
-	       splits(low, op);
+	return mq_op_gemm_dtype(&low->model->op[op], low->train) != MQ_GEMM_AS_DTYPE &&
+	       low->software->save_quantized_operands && splits(low, op);
 }
 
 /* Are all ops that a transfer leads to such, backward the one whose output gradient it is? */

@@ -145,12 +145,17 @@ bridge() { # FLAGS -- QUESTION -- VALUES
 llama=llama:layers=8,hidden=1024,heads=16,kv_heads=8,ffn=2816,vocab=32000
 bridge --use-distributed-optimizer "--tensor-model-parallel-size 2" --sequence-parallel "--pipeline-model-parallel-size 2" --tp-comm-overlap \
 	"--num-virtual-stages-per-pipeline-rank 2" "--context-parallel-size 2" "--cp-comm-type a2a" --overlap-grad-reduce --overlap-param-gather \
-	-- -m $llama --dtype bf16 --software nemo -- 'run pretrain LlamaForCausalLM' 'recipe bf16_mixed' 'model.tensor_model_parallel_size 2' \
+	--defer-embedding-wgrad-compute "--wgrad-deferral-limit 3" \
+	-- -m $llama --dtype bf16 --software nemo,defer_embedding_wgrad_compute=1,wgrad_deferral_limit=3 -- 'run pretrain LlamaForCausalLM' \
+	'comm_overlap.defer_embedding_wgrad_compute True' 'comm_overlap.wgrad_deferral_limit 3' 'recipe bf16_mixed' 'model.tensor_model_parallel_size 2' \
 	'model.pipeline_model_parallel_size 2' 'model.virtual_pipeline_model_parallel_size 2' 'model.context_parallel_size 2' 'model.cp_comm_type a2a' \
 	'model.sequence_parallel True' 'train.global_batch_size 32' 'train.micro_batch_size 1' 'model.seq_length 2048' 'ddp.bucket_size 100000000' \
 	'ddp.use_distributed_optimizer True' 'optimizer.use_distributed_optimizer True' 'ddp.overlap_grad_reduce True' 'comm_overlap.tp_comm_overlap True' \
 	'comm_overlap.overlap_param_gather True' 'optimizer.overlap_param_gather_with_optimizer_step True' 'mixed_precision.grad_reduce_in_fp32 False'
-"$M" export a.json "${h100[@]}" -m $llama --dtype bf16 --software nemo --to megatron >a.sh || bad=1
+"$M" export --import in.sh "${h100[@]}" -m $llama --dtype bf16 --software nemo -o a.json |
+	grep -q 'give --software nemo,defer_embedding_wgrad_compute=1,wgrad_deferral_limit=3$' || bad=1
+"$M" export a.json "${h100[@]}" -m $llama --dtype bf16 --software nemo,defer_embedding_wgrad_compute=1,wgrad_deferral_limit=3 --to megatron >a.sh || bad=1
+grep -q -- '--defer-embedding-wgrad-compute --wgrad-deferral-limit 3 \\' a.sh || { echo "nothing is deferred"; bad=1; }
 grep -q -- '--cp-comm-type a2a \\' a.sh || { echo "nemo is no Megatron-LM any more"; bad=1; }
 bridge --use-distributed-optimizer "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"' --use-tp-pp-dp-mapping \
 	"--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 1" "--num-distributed-optimizer-instances 2" "--optimizer sgd" \

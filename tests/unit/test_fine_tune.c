@@ -303,7 +303,7 @@ static void gemms_of_their_own(void **state)
 	}
 	train.gemm_dtype = MQ_GEMM_AS_DTYPE;
 	for (uint32_t i = 0; i < model->n_ops; i++)
-		assert_false(mq_op_casts(&model->op[i], &train));
+		assert_int_equal(mq_op_gemm_dtype(&model->op[i], &train), MQ_GEMM_AS_DTYPE);
 	assert_int_equal(mq_operand_dtype(MQ_GEMM_MXFP8, MQ_BF16), MQ_FP8);
 	assert_int_equal(mq_operand_dtype(MQ_GEMM_FP4, MQ_BF16), MQ_FP4);
 	assert_int_equal(mq_operand_dtype(MQ_GEMM_AS_DTYPE, MQ_FP16), MQ_FP16);

@@ -459,6 +459,64 @@ static void empty_passes_wait(void **state)
 	lowered_close(&w);
 }
 
+/* GEMMs of `op` that stand behind the passes of all micro-batches. */
+static uint32_t behind_passes(const struct mq_schedule *s, uint32_t op)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels;
+		     k++) {
+			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
+
+			n += s->task[i].micro_batch == MQ_NONE && kernel->op == op && kernel->kind == MQ_KERNEL_GEMM;
+		}
+	return n;
+}
+
+/* Gradients of the head's weights that wait for the end are as many as the limit says, on all ranks of the last stage;
+ * their inputs, in parts of the sequence, and the gradients of their outputs are there until then. Nothing else is. */
+static void head_gradients_wait(void **state)
+{
+	enum { SEQ = 16, HIDDEN = 64, VOCAB = 128, MICRO = 4, TP = 2, DP = 2 };
+	const struct mq_shape shape = { .dp = DP,
+					.tp = TP,
+					.pp = 2,
+					.micro_batches = MICRO,
+					.sync = MQ_SYNC_ZERO1,
+					.sequence_parallel = true,
+					.vocab_parallel = true };
+	struct lowered w;
+	struct mq_lowered plain;
+
+	(void)state;
+	lowered_open(&w, "llama:layers=2,hidden=64,heads=4,kv_heads=4,ffn=96,seq=16,vocab=128", 8, DP * MICRO);
+	assert_non_null(lowered_shape(&w, &shape));
+	plain = w.low;
+	w.software.defer_embedding_wgrad_compute = true;
+	for (uint32_t limit = 0; limit <= MICRO + 1; limit++) {
+		uint32_t n = limit && limit < MICRO ? limit : MICRO;
+
+		w.software.wgrad_deferral_limit = limit;
+		const struct mq_schedule *s = lowered_shape(&w, &shape);
+
+		assert_int_equal(behind_passes(s, mq_model_vocab_op(w.model) - 1), n * TP * DP);
+		assert_within(lowered_model_flop(s), lowered_model_flop(plain.schedule), 1e-3);
+		assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).bytes,
+			      lowered_count(plain.schedule, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).bytes,
+			      1e-3);
+		for (uint32_t d = 0; d < w.low.n_devices; d++) {
+			bool last = w.low.memory[d].parameter_B != w.low.memory[0].parameter_B;
+
+			assert_within(w.low.memory[d].buffer_B - plain.memory[d].buffer_B,
+				      last * n * 2.0 * SEQ * (HIDDEN + VOCAB) / TP, 1e-3);
+		}
+	}
+	w.software.defer_embedding_wgrad_compute = false;
+	assert_int_equal(behind_passes(lowered_shape(&w, &shape), mq_model_vocab_op(w.model) - 1), 0);
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	static struct walk walk;
@@ -479,6 +537,7 @@ int main(void)
 		cmocka_unit_test_prestate(v_infers, w),
 		cmocka_unit_test(stages_go_there_and_back),
 		cmocka_unit_test(empty_passes_wait),
+		cmocka_unit_test(head_gradients_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,10 +214,6 @@ static inline enum mq_gemm_dtype mq_op_gemm_dtype(const struct mq_op *op, const 
 		return MQ_GEMM_AS_DTYPE;
 	return op->own_gemm ? (enum mq_gemm_dtype)(op->own_gemm - 1) : train->gemm_dtype;
 }
-static inline bool mq_op_casts(const struct mq_op *op, const struct mq_train *train)
-{
-	return mq_op_gemm_dtype(op, train) != MQ_GEMM_AS_DTYPE;
-}
 /* Data type of such operands where training is in `dtype`; of the layers' GEMMs. */
 static inline enum mq_dtype mq_operand_dtype(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
 {
