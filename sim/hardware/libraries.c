@@ -205,7 +205,7 @@ static enum mq_status read_rows(struct mq_libraries *l, enum mq_library_rows whi
 		{ "experts", "type", "library,type,generation,share,tile,bw_share,fixed_us,passes,remote,source",
 		  (const char *(*)(int))mq_experts_type_name, MQ_N_EXPERTS_TYPES },
 		{ "exchange", "direction",
-		  "library,direction,generation,each,fixed_us,fixed_nodes,copy_ns,sm_GBps,link_share,net_share,"
+		  "library,direction,generation,each,fixed_us,fixed_nodes,token_ns,sm_GBps,link_share,net_share,"
 		  "net_sm_GBps,source",
 		  direction_name, 2 },
 		{ "products", "scaling", "library,scaling,generation,share,column,cast_B,cast_work,row_ns,casts,source",

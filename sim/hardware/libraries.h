@@ -67,7 +67,7 @@ struct mq_experts_kernels {
 	double share, tile, bw_share, fixed_s, passes, remote;
 };
 struct mq_exchange_kernels {
-	double each, fixed_s, fixed_nodes, copy_s, multiprocessor_Bps, link_share, net_share, net_multiprocessor_Bps;
+	double each, fixed_s, fixed_nodes, token_s, multiprocessor_Bps, link_share, net_share, net_multiprocessor_Bps;
 };
 struct mq_product_kernels {
 	double share, column, cast_B, cast_work, row_s, casts;

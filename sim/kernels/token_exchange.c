@@ -2,8 +2,10 @@
  *
  * A token goes once to each rank that has one of its experts: with balanced routing to R (1 - (1 - 1/R)^k) of R, and
  * over the network once to each other machine. Low-latency kernels (`each`) send it to every expert, a multiprocessor
- * for each. What a multiprocessor handles, a token's header and its bytes, adds by the root of squares; the port of
- * NVLink and that of the network bound it. Beside: `fixed` for layout and handshakes, more over machines.
+ * for each. The warps of other kernels' multiprocessors look at every token, wherever it goes. That and the bytes of
+ * copies add by the root of squares; over machines a copy passes two multiprocessors, on NVLink and on its way to the
+ * network. The port of NVLink and that of the network bound it. Beside: `fixed` for layout and handshakes, more over
+ * machines.
  *
  * What was timed stands in platforms/kernels/exchange.csv. Not modelled: uneven routing, ranks that start late.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -32,9 +34,9 @@ double mq_token_exchange_time(const struct mq_device_calib *d, const char *libra
 	copies = x->tokens * (k->each > 0 ? x->top_k : visited(x->ranks, x->top_k));
 	away = x->tokens * (x->nodes - 1) *
 	       (k->each > 0 ? x->top_k / x->nodes : visited(x->nodes, x->top_k) / x->nodes);
-	time = fmax(hypot(copies * k->copy_s / (k->each > 0 ? x->experts : held),
-			  k->each > 0 ? 0 : copies * x->token_B / (k->multiprocessor_Bps * held)),
-		    copies * x->token_B / (d->nvlink_Bps * k->link_share));
+	double handled = k->each > 0 ? copies / x->experts : x->tokens / held;
+	double sent = k->each > 0 ? 0 : copies * x->token_B * (x->nodes > 1 ? 2 : 1) / (k->multiprocessor_Bps * held);
+	time = fmax(hypot(handled * k->token_s, sent), copies * x->token_B / (d->nvlink_Bps * k->link_share));
 	if (x->nodes > 1)
 		net = away * x->token_B /
 		      fmin(d->nic_Bps * k->net_share,

@@ -21,12 +21,12 @@ static const struct mq_library_row exchanges[] = {
 	{ "normal", false, 0,
 	  .exchange = { .fixed_s = 2e-5,
 			.fixed_nodes = 1,
-			.copy_s = 1e-7,
+			.token_s = 1e-7,
 			.multiprocessor_Bps = 1e10,
 			.link_share = .5,
 			.net_share = .8,
 			.net_multiprocessor_Bps = 1e9 } },
-	{ "each", true, 0, .exchange = { .each = 1, .copy_s = 1e-6, .link_share = .5, .net_share = .8 } },
+	{ "each", true, 0, .exchange = { .each = 1, .token_s = 1e-6, .link_share = .5, .net_share = .8 } },
 };
 static const struct mq_libraries libraries = {
 	.n_generations = 2,
@@ -129,9 +129,11 @@ static void test_exchange(void **state)
 	x.multiprocessors = 10;
 	x.nodes = 2; /* half the tokens go to the other machine, as fast as ten multiprocessors send */
 	near(mq_token_exchange_time(&d, "normal", &x), 4e-5 + 5e6 / 1e10);
+	x.top_k = 16; /* more copies than those fewer tokens: they pass two multiprocessors */
+	near(mq_token_exchange_time(&d, "normal", &x), 4e-5 + hypot(1e-5, 2 * 8 * (1 - pow(7. / 8, 16)) * 1e-4));
 	x.nodes = 1;
 	x.top_k = 2; /* to 8 (1 - (7/8)^2) of 8 ranks */
-	near(mq_token_exchange_time(&d, "normal", &x), 2e-5 + 1.875 * hypot(1e-5, 1e-4));
+	near(mq_token_exchange_time(&d, "normal", &x), 2e-5 + hypot(1e-5, 1.875e-4));
 	x.combine = true;
 	near(mq_token_exchange_time(&d, "each", &x), 2e7 / 2e11 > 2000 * 1e-6 / 16 ? 2e7 / 2e11 : 2000 * 1e-6 / 16);
 	assert_true(isnan(mq_token_exchange_time(&d, "normal", &x)));
