@@ -108,12 +108,12 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 		if (s->cost.n_types == 1)
 			add_share(to, 0, p->dp * p->cp);
 		for (uint32_t r = 0; r < p->dp && s->cost.n_types > 1; r++)
-			add_share(to, s->cost.type_of[set->device[mq_hybrid_replica(p, stage, r)]], p->cp);
-		to->rank = set->device + mq_hybrid_replica(p, stage, 0);
+			add_share(to, s->cost.type_of[set->device[shapes_place(p, stage, r)]], p->cp);
+		to->rank = set->device + shapes_place(p, stage, 0);
 		to->stride = (p->replica_major ? p->pp : 1) * p->cp * p->tp;
 		to->inner = p->cp;
 		to->ring = p->cp / mq_or_1(p->ulysses);
-		to->last_rank = set->device[mq_hybrid_replica(p, stage, p->dp - 1) + p->cp * p->tp - 1];
+		to->last_rank = set->device[shapes_place(p, stage, p->dp - 1) + p->cp * p->tp - 1];
 	}
 }
 

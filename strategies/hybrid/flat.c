@@ -21,7 +21,7 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
-		rank[d] = set->device[mq_hybrid_replica(p, stage, d)];
+		rank[d] = set->device[shapes_place(p, stage, d)];
 	if (p->dp > 1 && !problem->q->train->infer &&
 	    !mq_collective_s(problem, MQ_COLL_ALL_REDUCE, rank, p->dp,
 			     mq_model_totals(problem->q->model).parameters / p->pp, problem->q->train->grad_dtype,

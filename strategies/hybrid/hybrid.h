@@ -75,8 +75,6 @@ double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item);
 /* Adds a candidate that was asked about above. Where the list is full the last one goes, of a family that has more
  * than two: no family hides the others. */
 void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
-/* Position in the set of a stage's replica. */
-uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica);
 /* Degrees that the user fixed are those of one shape: the other families have several. */
 bool mq_hybrid_shapes_only(const struct mq_limits *limits);
 /* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays behind. */

@@ -74,11 +74,6 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 	s->worst_s = s->list[last_free(s)].rank_s;
 }
 
-uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica)
-{
-	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp * p->tp;
-}
-
 bool mq_hybrid_shapes_only(const struct mq_limits *l)
 {
 	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ulysses > 1 || l->fix_ep > 1 ||

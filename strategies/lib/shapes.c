@@ -120,29 +120,12 @@ static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step
 	return n;
 }
 
-/* A slower type without the faster ones, where its devices are together as fast as those. */
-static void add_slow(struct shape_space *space, const struct ranked *r, uint32_t n)
-{
-	double faster = 0, sum = 0;
-	uint32_t from = 0;
-
-	for (uint32_t i = 0; i <= n; i++) {
-		if (i == n || (i && r[i].speed < r[i - 1].speed * (1 - DIFFERS))) {
-			if (from && sum >= faster)
-				add_set(space, r + from, i - from);
-			faster += sum;
-			sum = 0;
-			from = i;
-		}
-		sum += i < n ? r[i].speed : 0;
-	}
-}
-
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
 	struct ranked *r = mq_arena_array(problem->arena, c->n_devices + 1, struct ranked);
 	uint32_t n, node = 0;
+	double slower = 0, all = 0;
 
 	space->problem = problem;
 	space->software = mq_question_software(problem->q);
@@ -157,9 +140,16 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;
 	add_set(space, r, n);
-	for (uint32_t i = n; i-- > 1;)
-		if (r[i].speed < r[i - 1].speed * (1 - DIFFERS))
-			add_set(space, r, i);
+	for (uint32_t i = 0; i < n; i++)
+		all += r[i].speed;
+	for (uint32_t i = n; i-- > 1;) {
+		slower += r[i].speed;
+		if (r[i].speed >= r[i - 1].speed * (1 - DIFFERS))
+			continue;
+		add_set(space, r, i);
+		if (slower >= all / 2)
+			add_set(space, r + i, n - i);
+	}
 	while (node < n && r[node].node == r[0].node)
 		node++;
 	add_set(space, r, node);
@@ -167,7 +157,6 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		if (2 * few > n)
 			add_set(space, r, few);
 	add_set(space, r, divisible(problem->q, n, n > MANY ? node : 1));
-	add_slow(space, r, n);
 	add_set(space, r, 1);
 	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 	const struct mq_limits *l = space->problem->limits;
@@ -406,8 +395,7 @@ enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
 
 /* ---- plans -------------------------------------------------------------------------------------- */
 
-/* Position in the set of member (stage, replica) of a point; its cp x tp devices follow. */
-static uint32_t place(const struct shape_point *p, uint32_t stage, uint32_t replica)
+uint32_t shapes_place(const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
 	uint32_t group = p->replica_major ? replica * p->pp + stage : stage * p->dp + replica;
 
@@ -417,7 +405,7 @@ static uint32_t place(const struct shape_point *p, uint32_t stage, uint32_t repl
 /* A group is as fast as its slowest member. */
 static double group_speed(const struct shape_set *set, const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
-	uint32_t first = place(p, stage, replica);
+	uint32_t first = shapes_place(p, stage, replica);
 	double least = set->speed[first];
 
 	for (uint32_t i = 1; i < p->cp * p->tp; i++)
@@ -465,7 +453,7 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 	for (uint32_t s = 0; s < p->pp; s++)
 		for (uint32_t d = 0; d < p->dp; d++)
 			for (uint32_t i = 0; i < p->cp * p->tp; i++)
-				device[n++] = set->device[place(p, s, d) + i];
+				device[n++] = set->device[shapes_place(p, s, d) + i];
 	if (has_shares(space, p))
 		shape.share = shares(set, p, arena);
 	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)

@@ -5,7 +5,7 @@
  * the software's.
  *
  * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the fastest type,
- * one device, a slower type alone that is as fast as all before it. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
+ * one device, the slower types alone where they are as fast as the others. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
  * may be `balanced`: layers per stage follow the work outside of the layers and, on mixed devices, they and the samples
  * per replica follow the devices' measured speed on this model. SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_LIB_SHAPES_H
@@ -62,6 +62,9 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
 void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
 		 void *context);
+
+/* Position in the set of member (stage, replica) of a point; its cp x tp devices follow. */
+uint32_t shapes_place(const struct shape_point *p, uint32_t stage, uint32_t replica);
 
 /* Valid points as a list, at most `most` of them kept; `wanted` (or NULL) chooses. n counts those that were not kept,
  * too. */

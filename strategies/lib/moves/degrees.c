@@ -36,7 +36,8 @@ static bool experts(struct mq_shape *s, enum mq_factor f)
  * is as the other. */
 static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_move_space *space, struct mq_arena *arena)
 {
-	uint32_t all = space->problem->q->cluster->n_devices, inner = s->tp * mq_or_1(s->cp), n = s->dp * inner * s->pp;
+	uint32_t all = space->problem->q->cluster->n_devices, n = s->dp * s->tp * mq_or_1(s->cp) * s->pp;
+	const uint32_t *major = mq_shape_replica_major(s, arena);
 	uint32_t *rank = mq_arena_array(arena, n, uint32_t), *device = mq_arena_array(arena, n, uint32_t), used = 0;
 	bool *seen = mq_arena_array(arena, all, bool);
 
@@ -49,11 +50,8 @@ static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_mov
 	for (uint32_t d = 0; d < all; d++)
 		if (seen[d])
 			rank[used++] = d;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t group = i / inner, stage = group / s->dp, replica = group % s->dp;
-
-		device[i] = order == STAGE_MAJOR ? rank[i] : rank[(replica * s->pp + stage) * inner + i % inner];
-	}
+	for (uint32_t i = 0; i < n; i++)
+		device[i] = rank[order == STAGE_MAJOR ? i : major[i]];
 	s->device = device;
 	return true;
 }

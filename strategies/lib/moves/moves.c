@@ -95,16 +95,12 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 			add(l, BOUNDARY, s + 1, s, n);
 		}
 	/* the last stage's work to all stages before it, and back: one boundary alone only moves the peak */
-	if (layered && v->stages > 2 && !space->both_ways) {
-		add(l, BOUNDARY, v->stages - 1, 0, 1);
-		add(l, BOUNDARY, 0, v->stages - 1, 1);
-		for (uint32_t s = 1; s + 1 < v->stages; s++) {
-			add(l, BOUNDARY, s, v->stages - 1, 1);
-			add(l, BOUNDARY, s, 0, 1);
-			add(l, BOUNDARY, v->stages - 1, s, 1);
-			add(l, BOUNDARY, 0, s, 1);
-		}
-	}
+	for (uint32_t end = 0; layered && v->stages > 2 && end < v->stages && !space->both_ways; end += v->stages - 1)
+		for (uint32_t s = 0; s < v->stages; s++)
+			if (s > end + 1 || s + 1 < end) {
+				add(l, BOUNDARY, s, end, 1);
+				add(l, BOUNDARY, end, s, 1);
+			}
 	for (uint32_t a = 0; a < v->ranks; a++)
 		for (uint32_t b = a + 1; b < v->ranks; b++) {
 			const struct mq_config *x = &plan->config[v->some[a]], *y = &plan->config[v->some[b]];
@@ -276,6 +272,11 @@ static void list_shares(const struct mq_move_space *space, const struct mq_plan 
 bool mq_move_places(const struct mq_move *move)
 {
 	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
+}
+
+bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)
+{
+	return move->kind == SPLIT && space->problem->q->model->n_layers;
 }
 
 bool mq_move_quiet(const struct mq_move *move)

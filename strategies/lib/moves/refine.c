@@ -186,7 +186,7 @@ static double contention(const struct mq_refine_point *p)
  * takes no more time than the simulator, or little; without, the likeliest of what is known is proposed. */
 static bool may_look(const struct mq_refine *r)
 {
-	return r->known.n < r->width * (4 + r->n_asked / 5);
+	return r->known.n - r->crossed < r->width * (4 + r->n_asked / 5);
 }
 
 /* What a point's next neighbour is thought to take, of a point whose neighbours are not known what the best one of
@@ -311,7 +311,8 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 		screen_slice(r, &s);
 		tried += s.n;
 		for (uint32_t k = 0; k < s.n; k++)
-			if (s.near[k].screened_s < p->screened_s * (1 + slack))
+			if (s.near[k].screened_s <
+			    p->screened_s * (1 + (mq_move_odd(&r->space, &s.near[k].move) ? -gain : slack)))
 				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
 		mq_arena_rewind(&r->scratch, each);
 		time = mq_tick(r->problem, (double)NAN, "refining");
@@ -425,7 +426,7 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
 
-	for (uint32_t f = 0; best && f < r->families.n && may_look(r); f++) {
+	for (uint32_t f = 0; best && f < r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); f++) {
 		const struct mq_refine_point *p = f == best->family ? NULL : best_point(r, f, false);
 		struct mq_arena_mark mark = mq_arena_mark(arena);
 		uint32_t before = r->known.n;
@@ -434,7 +435,8 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 		if (p && mq_move_like(&r->space, p->plan, best->plan, arena, plan) && !mq_refine_met(r, plan))
 			screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
 		if (r->known.n > before) {
-			if (screened_s < p->value)
+			r->crossed++;
+			if (screened_s < p->value && may_look(r))
 				go_down(r, plan, true, &screened_s, arena);
 			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s)) {
 				propose(r, p, plan, screened_s);
@@ -456,8 +458,9 @@ static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, ui
 		uint32_t n_moves = mq_moves_list(&r->space, &now, arena, &move);
 		struct mq_plan other;
 
-		if (n_moves &&
-		    mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n_moves)], arena, &other))
+		const struct mq_move *any = n_moves ? &move[mq_rng_below(r->problem->rng, n_moves)] : NULL;
+
+		if (any && !mq_move_odd(&r->space, any) && mq_move_apply(&r->space, &now, any, arena, &other))
 			now = other;
 	}
 	return now;
