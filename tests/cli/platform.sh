@@ -64,4 +64,5 @@ try 2 'cannot open' platform import nothing.txt -o x.xml
 printf '<?xml version="1.0"?><topology version="2.0"><object type="Machine" cpuset="0x3"><object' >hwloc.xml
 try 2 'hwloc.xml: ' platform import hwloc.xml -o x.xml
 [ ! -e x.xml ] || { echo "a failed import left a file"; bad=1; }
+for n in 0 1; do [ "$("$M" platform generate gpu=H100-SXM-80GB nodes=1 nvls=$n | grep -c mq_nvls)" = $n ] || { echo "nvls=$n"; bad=1; }; done
 finish

@@ -589,6 +589,7 @@ static void built_is_what_is_loaded(void **state)
 	static const char *const options[] = {
 		"nodes=1",
 		"nodes=1,gpu=L4",
+		"nodes=2,nvls=0",
 		"nodes=5,fabric=rail,leaf=2,oversub=1.7",
 		"nodes=9,gpu=L4,gpus=2,fabric=fat-tree,leaves=2+1/3x2,oversub=1.3,pod_oversub=2",
 		"nodes=9,fabric=fat-tree,leaves=2+1/3/3,nic_GBps=100",

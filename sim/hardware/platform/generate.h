@@ -56,7 +56,7 @@ struct mq_platform_spec {
 	double link_GBps;         /* torus and dragonfly: one link between routers; 0 = node's ports */
 	uint32_t domain;          /* nvl72: GPUs of a scale-up domain */
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
-	bool sharp;               /* switches reduce (CollNet) */
+	bool sharp, nvls;         /* switches of the network reduce (CollNet); those of machines, if they can */
 	double tflops;            /* peak in XML; 0 = the device's own (one without calibration must give it) */
 	double host_memory_GB;    /* of a machine; 0 = not known */
 	double memory_GB, bw_TBps, mem_GBps; /* of a type without calibration; 0 = assumed */

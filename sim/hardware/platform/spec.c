@@ -301,7 +301,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		return mq_bad(err, "gpu= is empty; give a device type, as H100-80GB");
 	if (spec->fabric == MQ_GEN_NVL72)
 		MQ_TRY(gather_domains(spec, gen, err));
-	gen->nvls = true;
+	gen->nvls = spec->nvls;
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		struct mq_gen_group *g = &gen->group[i];
 
