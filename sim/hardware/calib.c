@@ -193,12 +193,6 @@ struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct m
 
 const char *mq_calib_link_class(const struct mq_link *link)
 {
-	static const char *const fabrics[MQ_N_FABRICS] = {
-		[MQ_FABRIC_NONE] = "ib",      [MQ_FABRIC_IB] = "ib",   [MQ_FABRIC_ROCE] = "roce",
-		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
-		[MQ_FABRIC_TCPXO] = "tcpxo",  [MQ_FABRIC_GIB] = "gib",
-	};
-
 	switch (link->class) {
 	case MQ_LINK_NVLINK:
 	case MQ_LINK_NVSWITCH:
@@ -209,7 +203,7 @@ const char *mq_calib_link_class(const struct mq_link *link)
 		return "pcie";
 	case MQ_LINK_NIC:
 	case MQ_LINK_FABRIC:
-		return fabrics[link->fabric];
+		return link->fabric == MQ_FABRIC_NONE ? "ib" : mq_fabric_name(link->fabric);
 	case MQ_LINK_HOST:
 		return "host";
 	default:

@@ -29,9 +29,10 @@ MQ_NAMES(mq_link_class_name, enum mq_link_class, MQ_N_LINK_CLASSES, [MQ_LINK_NVL
 	 [MQ_LINK_SOCKET] = "socket", [MQ_LINK_NIC] = "nic", [MQ_LINK_FABRIC] = "fabric", [MQ_LINK_HOST] = "host",
 	 [MQ_LINK_LOOPBACK] = "loopback", [MQ_LINK_OTHER] = "other")
 
-MQ_NAMES(mq_fabric_name, enum mq_fabric, MQ_N_FABRICS, [MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib",
-	 [MQ_FABRIC_ROCE] = "roce", [MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa",
-	 [MQ_FABRIC_OMNIPATH] = "omnipath", [MQ_FABRIC_TCPXO] = "tcpxo", [MQ_FABRIC_GIB] = "gib")
+MQ_NAMES(mq_fabric_name, enum mq_fabric,
+	 MQ_N_FABRICS, [MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
+	 [MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
+	 [MQ_FABRIC_TCPXO] = "tcpxo", [MQ_FABRIC_GIB] = "gib", [MQ_FABRIC_TCPX] = "tcpx")
 
 struct mq_cluster *mq_cluster_new(struct mq_arena *arena)
 {

@@ -72,6 +72,8 @@ static void test_columns(void **state)
 		    fabs(s.nic_Bps - 1.25e9) < 1);
 	s = read_row(&arena, "A100,16,2,,,16,100,roce"); /* two ports for each GPU */
 	assert_true(s.fabric == MQ_FABRIC_ROCE && s.rails == 8 && fabs(s.nic_Bps - 25e9) < 1);
+	s = read_row(&arena, "H100,16,2,,,4,200,tcpx"); /* not the tcpxo of A3 Mega */
+	assert_true(s.fabric == MQ_FABRIC_TCPX && s.rails == 4);
 	s = read_row(&arena, "T4,2,2,,,1,,efa,,simple,0");
 	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA && s.per_thread == 0);
 	/* nccl-tests -t 4 -g 2: each of four threads launches on two GPUs */

@@ -44,46 +44,34 @@ enum mq_device_kind mq_platform_kind(const char *type)
 	return strncmp(type, "CPU", 3) ? MQ_GPU : MQ_CPU;
 }
 
-struct class_word {
-	const char *word;
-	enum mq_link_class class;
-	enum mq_fabric fabric;
-};
+static bool is_called(const struct mq_link *l, const char *text, const char *word)
+{
+	return text ? !strcmp(text, word) : strstr(l->name, word) != NULL;
+}
 
-/* Values of mq_class, and words looked for in a link's name where it has none: longer words first. */
-static const struct class_word class_words[] = { { "pcie-switch", MQ_LINK_PCIE_SWITCH, MQ_FABRIC_NONE },
-						 { "loopback", MQ_LINK_LOOPBACK, MQ_FABRIC_NONE },
-						 { "nvswitch", MQ_LINK_NVSWITCH, MQ_FABRIC_NONE },
-						 { "nvlink", MQ_LINK_NVLINK, MQ_FABRIC_NONE },
-						 { "socket", MQ_LINK_SOCKET, MQ_FABRIC_NONE },
-						 { "pcie", MQ_LINK_PCIE, MQ_FABRIC_NONE },
-						 { "nic", MQ_LINK_NIC, MQ_FABRIC_NONE },
-						 { "host", MQ_LINK_HOST, MQ_FABRIC_NONE },
-						 { "fabric", MQ_LINK_FABRIC, MQ_FABRIC_NONE },
-						 { "other", MQ_LINK_OTHER, MQ_FABRIC_NONE },
-						 { "ib", MQ_LINK_FABRIC, MQ_FABRIC_IB },
-						 { "roce", MQ_LINK_FABRIC, MQ_FABRIC_ROCE },
-						 { "eth", MQ_LINK_FABRIC, MQ_FABRIC_ETHERNET },
-						 { "efa", MQ_LINK_FABRIC, MQ_FABRIC_EFA },
-						 { "omnipath", MQ_LINK_FABRIC, MQ_FABRIC_OMNIPATH },
-						 { "tcpxo", MQ_LINK_FABRIC, MQ_FABRIC_TCPXO },
-						 { "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
-						 { NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE } };
-
+/* Classes and networks are values of mq_class, and words looked for in a link's name where it has none. */
 enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
 				 struct mq_err *err)
 {
-	const struct class_word *w = class_words;
+	static const uint8_t order[] = { MQ_LINK_PCIE_SWITCH, MQ_LINK_LOOPBACK, MQ_LINK_NVSWITCH, MQ_LINK_NVLINK,
+					 MQ_LINK_SOCKET,      MQ_LINK_PCIE,     MQ_LINK_NIC,      MQ_LINK_HOST,
+					 MQ_LINK_FABRIC,      MQ_LINK_OTHER }; /* longer words first */
+	size_t n = sizeof(order), k = 0;
+	uint32_t net = MQ_FABRIC_NONE;
 
-	while (w->word && (text ? strcmp(w->word, text) != 0 : !strstr(l->name, w->word)))
-		w++;
-	if (text && !w->word)
+	while (k < n && !is_called(l, text, mq_link_class_name((enum mq_link_class)order[k])))
+		k++;
+	if (k == n)
+		for (net = MQ_FABRIC_IB;
+		     net < MQ_N_FABRICS && !is_called(l, text, mq_fabric_name((enum mq_fabric)net));)
+			net++;
+	l->class = k < n ? (enum mq_link_class)order[k] : net < MQ_N_FABRICS ? MQ_LINK_FABRIC : MQ_LINK_OTHER;
+	l->fabric = net < MQ_N_FABRICS ? (enum mq_fabric)net : MQ_FABRIC_NONE;
+	if (text && net == MQ_N_FABRICS)
 		return mq_bad(err,
 			      "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
 			      "socket nic fabric ib roce eth efa omnipath host loopback other",
 			      l->name, text);
-	l->class = w->class;
-	l->fabric = w->fabric;
 	if (l->class != MQ_LINK_NIC && l->class != MQ_LINK_FABRIC)
 		return MQ_OK;
 	if (l->fabric == MQ_FABRIC_NONE)

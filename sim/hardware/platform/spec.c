@@ -188,7 +188,7 @@ static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 {
 	static const double nic_us[MQ_N_FABRICS] = {
 		[MQ_FABRIC_IB] = 0.5,       [MQ_FABRIC_ROCE] = 0.8,  [MQ_FABRIC_ETHERNET] = 12, [MQ_FABRIC_EFA] = 7.5,
-		[MQ_FABRIC_OMNIPATH] = 0.5, [MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
+		[MQ_FABRIC_OMNIPATH] = 0.5, [MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,     [MQ_FABRIC_TCPX] = 7.5,
 	};
 
 	gen->network = mq_platform_spec_network(spec);

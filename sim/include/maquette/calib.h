@@ -102,7 +102,7 @@ struct mq_device_calib {
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 
 /* Communication software over one class of link: "nvlink", "pcie", "host", "ib", "roce", "eth", "efa",
- * "omnipath", "tcpxo", "gib", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
+ * "omnipath", "tcpxo", "gib", "tcpx", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
 struct mq_link_calib {
 	const char *name;
 	const char *source;
@@ -214,7 +214,7 @@ struct mq_left_out {
 MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct mq_left_out *what,
 					   struct mq_arena *arena);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
- * "omnipath", "tcpxo", "gib", "host"), NULL for links that have none (loopback, other). */
+ * "omnipath", "tcpxo", "gib", "tcpx", "host"), NULL for links that have none (loopback, other). */
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);
 /* A device entry with neutral values (efficiency 1, no overhead) and the given speeds: for tests and
  * for abstract devices. */

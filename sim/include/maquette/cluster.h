@@ -46,6 +46,7 @@ enum mq_fabric {
 	MQ_FABRIC_OMNIPATH,
 	MQ_FABRIC_TCPXO,
 	MQ_FABRIC_GIB,
+	MQ_FABRIC_TCPX,
 	MQ_N_FABRICS
 };
 MQ_API const char *mq_fabric_name(enum mq_fabric f);
