@@ -92,8 +92,12 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
 		double step = unit * (tm * tn + g->a0 * (tm + tn));
 
+		if (grid * step * (g->k + g->kt) > best * d->sm_count * (1 + 1e-9))
+			continue; /* not even with all waves full */
 		for (double sk = 1; sk <= 32; sk *= 2) {
-			best = fmin(best, split_time(d, g, grid, step, sk));
+			double time = split_time(d, g, grid, step, sk);
+
+			best = time < best ? time : best;
 			if (grid * sk > 2 * d->sm_count || g->k / sk < 128)
 				break;
 		}

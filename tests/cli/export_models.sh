@@ -73,7 +73,7 @@ else:
 P
 one() { # SOFTWARE TARGET MODEL
 	local gpu=H100-SXM-80GB nodes=8 batch=256 q out in
-	[ "$3" = deepseek-v3 ] && nodes=128 batch=2048
+	[ "$3" = deepseek-v3 ] && nodes=128 batch=512
 	# without expert parallelism ZeRO-3 gathers all 256 experts of a layer: 119 GB on a device
 	[ "$2$3" = deepspeeddeepseek-v3 ] && gpu=H200-SXM-141GB
 	q=(-m "$3.json" --seq 2048 --batch $batch --dtype bf16 -p "gpu=$gpu nodes=$nodes" -j 1)

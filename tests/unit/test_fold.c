@@ -20,6 +20,7 @@
 #include "shipped.h"
 #include "simulated.h"
 #include "libraries.h"
+#include "sanitized.h"
 
 /* ---- by hand ------------------------------------------------------------------------------------------ */
 
@@ -249,13 +250,8 @@ static void complain(struct simulated *s, const struct mq_err *err)
 }
 
 /* Plans that fold exactly, on each platform with each model, of at most MOST times as many draws; ALL_KINDS: with a
- * stage without layers and with unequal shares among them. Sanitizers look at memory, not at seconds: a third is
- * enough. */
-#ifdef __SANITIZE_ADDRESS__
-enum { SHAPES = 3, MOST = 4, LEAST_PERCENT = 50, ALL_KINDS = false };
-#else
-enum { SHAPES = 10, MOST = 4, LEAST_PERCENT = 70, ALL_KINDS = true };
-#endif
+ * stage without layers and with unequal shares among them. */
+enum { SHAPES = SANITIZED ? 3 : 10, MOST = 4, LEAST_PERCENT = SANITIZED ? 50 : 70, ALL_KINDS = !SANITIZED };
 
 static bool interference;   /* of the shape at hand */
 static double overlap_comm; /* of every device of the platform at hand */

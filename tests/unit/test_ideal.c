@@ -18,6 +18,7 @@
 #include "lib/place/ideal.h"
 #include "lib/place/model.h"
 #include "placement_data.h"
+#include "sanitized.h"
 
 enum { MAX_NODES = 8 };
 
@@ -346,7 +347,7 @@ static void public_optima(void **state)
 		skip();
 	}
 	assert_int_equal(mq_csv_load(PLACEMENT_FOLDER "/optima.csv", &arena, &csv, &err), MQ_OK);
-	for (uint32_t row = 0; row < csv.n_rows; row++) {
+	for (uint32_t row = 0; row < csv.n_rows; row += SANITIZED ? 4 : 1) {
 		const char *algorithm = mq_csv_text(&csv, row, mq_csv_column(&csv, "algorithm"));
 		const char *objective = mq_csv_text(&csv, row, mq_csv_column(&csv, "objective"));
 

@@ -14,6 +14,7 @@
 
 #include "maquette/rng.h"
 #include "piper/dp.h"
+#include "sanitized.h"
 
 enum { MAX_NODES = 5, DEGREES = 2, CHOICES = 2 };
 
@@ -192,13 +193,15 @@ static void bert_values(void **state)
 	p.bandwidth = 25 * 1073741824.0;
 	p.micro_batches = 1920;
 	check_bert(&p, 8, 8, 0.16585575, 0.230978, &arena);
-	check_bert(&p, 8, 32, 0.04151545, 0.05135109, &arena);
-	check_bert(&p, 8, 128, 0.01012088, 0.01291128, &arena);
-	check_bert(&p, 8, 512, 0.002561128, 0.003301324, &arena);
 	check_bert(&p, 2, 8, INFINITY, NAN, &arena);
-	check_bert(&p, 2, 32, 0.0665495, INFINITY, &arena);
-	check_bert(&p, 2, 128, 0.01514641, 0.04825731, &arena);
-	check_bert(&p, 80, 128, 0.008053243, NAN, &arena);
+	if (!SANITIZED) {
+		check_bert(&p, 8, 32, 0.04151545, 0.05135109, &arena);
+		check_bert(&p, 8, 128, 0.01012088, 0.01291128, &arena);
+		check_bert(&p, 8, 512, 0.002561128, 0.003301324, &arena);
+		check_bert(&p, 2, 32, 0.0665495, INFINITY, &arena);
+		check_bert(&p, 2, 128, 0.01514641, 0.04825731, &arena);
+		check_bert(&p, 80, 128, 0.008053243, NAN, &arena);
+	}
 	mq_arena_fini(&arena);
 }
 

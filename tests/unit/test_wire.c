@@ -16,6 +16,7 @@
 
 #include "replay/replay.h"
 #include "maquette/wire.h"
+#include "sanitized.h"
 
 enum { RANKS = 5, MOST = 3 << 20 };
 
@@ -168,7 +169,9 @@ static void collectives(void **state)
 		open_ranks(n);
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (size_t b = 0; b < sizeof(bytes) / sizeof(bytes[0]); b++)
-				check_collective((enum mq_coll_kind)k, (k + b) % 2 ? MQ_FP64 : MQ_FP32, n, bytes[b]);
+				if (!SANITIZED || n == RANKS || bytes[b] < 1e6)
+					check_collective((enum mq_coll_kind)k, (k + b) % 2 ? MQ_FP64 : MQ_FP32, n,
+							 bytes[b]);
 		close_ranks();
 	}
 }
