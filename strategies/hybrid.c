@@ -43,7 +43,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	const struct mq_problem *problem = s->cost.problem;
 
 	s->seen++;
-	if (++s->n_ticks % 4096 == 0 && !mq_tick(problem, (double)NAN, "estimates"))
+	if (++s->n_ticks % 512 == 0 && !mq_hybrid_time(s, problem, "estimates"))
 		s->stopped = true;
 	double bound = mq_hybrid_bound(&s->cost, &s->now);
 
@@ -524,6 +524,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->n = 0;
 		for (uint32_t f = 0; f < s->families.n; f++)
 			s->of_family[f] = (struct mq_hybrid_family){ 0 };
+		mq_hybrid_halve(s, problem);
 		each_candidate(s);
 		mq_hybrid_screen(s, problem);
 	}

@@ -60,6 +60,7 @@ struct mq_hybrid {
 	struct mq_map flat;      /* models without layers: samples; index into flat_s, seconds of both passes */
 	double *flat_s;
 	uint32_t flat_room;
+	double until_s; /* seconds left at which estimates, or screens, are over; -inf: there is no end of time */
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */
 	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
@@ -72,6 +73,9 @@ struct mq_hybrid {
 
 /* The estimate that a candidate of this family has to beat to be kept; finds its family. */
 double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item);
+/* In a given time what comes next has half of what is left, so that some plan is judged. False: it is over. */
+void mq_hybrid_halve(struct mq_hybrid *s, const struct mq_problem *problem);
+bool mq_hybrid_time(const struct mq_hybrid *s, const struct mq_problem *problem, const char *what);
 /* Adds a candidate that was asked about above. Where the list is full the last one goes, of a family that has more
  * than two: no family hides the others. */
 void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);

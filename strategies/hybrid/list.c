@@ -116,7 +116,7 @@ static void screen_item(struct screening *w, uint32_t i)
 	/* what does not fit says nothing of time: a list of such is walked through */
 	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
 		w->left--;
-	if (!mq_tick(w->problem, (double)NAN, "screens"))
+	if (!mq_hybrid_time(w->s, w->problem, "screens"))
 		w->left = 0;
 	mq_arena_rewind(&w->arena, mark);
 }
@@ -187,6 +187,19 @@ static void mix(struct mq_hybrid_item *item, uint32_t n)
 	}
 }
 
+void mq_hybrid_halve(struct mq_hybrid *s, const struct mq_problem *problem)
+{
+	double left_s = problem->left_s ? problem->left_s(problem->tick_context) : (double)INFINITY;
+
+	s->until_s = isfinite(left_s) ? left_s / 2 : -(double)INFINITY;
+}
+
+bool mq_hybrid_time(const struct mq_hybrid *s, const struct mq_problem *problem, const char *what)
+{
+	return mq_tick(problem, (double)NAN, what) &&
+	       (isinf(s->until_s) || problem->left_s(problem->tick_context) > s->until_s);
+}
+
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
@@ -197,6 +210,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		return;
 	if (!n)
 		n = screens_for(s, problem, devices);
+	mq_hybrid_halve(s, problem);
 	w.left = s->n < n ? s->n : n;
 	w.tries = mq_arena_array(&w.arena, s->families.n, uint32_t);
 	w.best = mq_arena_array(&w.arena, s->families.n, double);
