@@ -48,7 +48,7 @@ static const struct mq_arg options[] = {
 	ROW(TEXT, "snapshot-device", snapshot_device, "NAME", "whose (default: the device nearest its limit)"),
 	ROW(F64, "file-size", file_MB, "SIZE",
 	    "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
-	    "whole devices are left out",
+	    "whole devices are left out, of 78,000 and more (50MB) memory.csv and links.csv have one for all that are alike",
 	    .unit = "MB", .initial = MQ_OUTPUTS_MAX_B / 1e6, .max = 1e9, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "timeline", timeline, "WHICH",
 	    "devices in timeline.csv and tasks.csv; folded is one device for all like it", .words = "folded|none|all"),
@@ -85,6 +85,11 @@ static void print_share(FILE *f, const char *name, double part_s, double step_s)
 	char text[32];
 
 	fprintf(f, "  %-24s %12s  %5.1f %%\n", name, mq_text_s(part_s, text), 100 * part_s / step_s);
+}
+
+static double most_B(const struct options *o)
+{
+	return o->file_MB > 0 ? 1e6 * o->file_MB : (double)INFINITY;
 }
 
 static void print_result(const struct simulation *s, FILE *f)
@@ -127,6 +132,12 @@ static void print_result(const struct simulation *s, FILE *f)
 			"timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
 			"(--timeline all: all)\n",
 			r->n_simulated, n_devices);
+	double most_rows = mq_outputs_rows(most_B(s->options));
+	if (s->options->dir && (n_devices > most_rows || session->cluster->n_links > most_rows))
+		fprintf(f,
+			"of more than %.0f devices memory.csv has one for all like it, and of more links links.csv one for all "
+			"of its class that carry as much (--file-size 0: all)\n",
+			most_rows);
 	if (r->n_shown && r->n_shown < r->n_simulated)
 		fprintf(f, "timeline.csv and tasks.csv: %u of these, as many as have room in %g MB (--file-size)\n",
 			r->n_shown, s->options->file_MB);
@@ -277,8 +288,7 @@ static enum mq_status say(struct simulation *s, struct mq_err *err)
 static enum mq_status run_simulation(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
-	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline,
-					    o->file_MB > 0 ? 1e6 * o->file_MB : (double)INFINITY };
+	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline, most_B(o) };
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));

@@ -5,6 +5,8 @@
  *   tasks.csv    what else is known of each task: stage, phase, micro-batch
  *   memory.csv   one row per device: bytes at the peak by purpose
  *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
+ *
+ * Clusters of a million devices have fewer rows of the last two, see mq_outputs_rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge/outputs.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/index.h"
 #include "schedule/columns.h"
 #include "judge/gzip.h"
 
@@ -20,6 +23,7 @@ struct table {
 	const struct mq_judged *judged;
 	const struct mq_result *result;
 	const bool *show; /* [n_tasks] which tasks timeline.csv and tasks.csv have */
+	double most_rows; /* of memory.csv and links.csv */
 	struct mq_arena arena;
 	struct mq_csv_writer w;
 	struct mq_err *err;
@@ -35,31 +39,60 @@ static void summary_rows(struct table *t)
 		   r->host_limit_B, r->memory_high_B);
 }
 
+/* Bytes of a row of timeline.csv: long names of thousands of machines. */
+#define ROW_B 128.
+
+double mq_outputs_rows(double max_B)
+{
+	return (max_B > 0 ? max_B : MQ_OUTPUTS_MAX_B) / 5 / ROW_B;
+}
+
 static void memory_rows(struct table *t)
 {
 	const struct mq_lowered *low = &t->judged->lowered;
+	const struct mq_schedule *s = t->judged->view.schedule;
+	bool all = low->n_devices <= t->most_rows || !s;
+	bool *shown = mq_arena_array(&t->arena, t->judge->q->cluster->n_devices, bool);
 
+	for (uint32_t i = 0; !all && i < s->n_devices; i++)
+		shown[s->device[i]] = true;
 	for (uint32_t i = 0; i < low->n_devices && low->memory; i++) {
 		const struct mq_device *d = &t->judge->q->cluster->device[low->device[i]];
 		const struct mq_memory *m = &low->memory[i];
 
-		mq_csv_row(&t->w, "%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", d->name, d->type, m->parameter_B,
-			   m->gradient_B, m->optimizer_B, m->activation_B, m->buffer_B, m->fragmentation_B,
-			   m->reserve_B, m->peak_B, d->memory_B, mq_memory_allocated_B(m), mq_memory_reserved_B(m),
-			   m->host_B);
+		if (all || shown[low->device[i]])
+			mq_csv_row(&t->w, "%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", d->name, d->type, m->parameter_B,
+				   m->gradient_B, m->optimizer_B, m->activation_B, m->buffer_B, m->fragmentation_B,
+				   m->reserve_B, m->peak_B, d->memory_B, mq_memory_allocated_B(m),
+				   mq_memory_reserved_B(m), m->host_B);
 	}
+}
+
+/* Where there are too many links, is this the first of its class that carries so much? */
+static bool stands_alone(struct table *t, struct mq_index *seen, uint32_t link)
+{
+	const struct mq_timeline *tl = &t->judged->timeline;
+	const struct mq_link *l = &t->judge->q->cluster->link[link];
+	const double key[] = { l->class, l->bw_Bps, mq_round9(tl->link_busy_B[link]) };
+	bool found = false;
+
+	if (tl->n_links > t->most_rows)
+		mq_index_put(seen, key, sizeof(key), 0, &found);
+	return !found;
 }
 
 static void link_rows(struct table *t)
 {
 	const struct mq_timeline *tl = &t->judged->timeline;
+	struct mq_index *seen = mq_index_new(&t->arena);
 
 	for (uint32_t l = 0; l < tl->n_links; l++) {
 		const struct mq_link *link = &t->judge->q->cluster->link[l];
 		double could_B = mq_link_usable_Bps(link) * tl->step_time_s;
 
-		mq_csv_row(&t->w, "%s,%s,%g,%g,%g", link->name, mq_link_class_name(link->class), link->bw_Bps,
-			   tl->link_busy_B[l], could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
+		if (stands_alone(t, seen, l))
+			mq_csv_row(&t->w, "%s,%s,%g,%g,%g", link->name, mq_link_class_name(link->class), link->bw_Bps,
+				   tl->link_busy_B[l], could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
 	}
 }
 
@@ -82,9 +115,6 @@ static enum mq_status write_table(struct table *t, const char *dir, enum mq_tabl
 	rows(t);
 	return mq_csv_close(&t->w, t->err);
 }
-
-/* Bytes of a row of timeline.csv: long names of thousands of machines. */
-#define ROW_B 128.
 
 static uint32_t choose(const struct mq_judged *judged, double max_B, double task_B, bool *show)
 {
@@ -152,7 +182,9 @@ static enum mq_status write_tables(struct table *t, const struct mq_outputs *out
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
 				   const struct mq_outputs *out, struct mq_result *result, struct mq_err *err)
 {
-	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
+	struct table t = {
+		.judge = judge, .judged = judged, .result = result, .most_rows = mq_outputs_rows(out->max_B), .err = err
+	};
 	const struct mq_schedule *schedule = judged->view.schedule;
 	bool *show = mq_arena_array(&t.arena, schedule ? schedule->n_tasks + 1 : 1, bool);
 	enum mq_status status = out->dir ? write_tables(&t, out, show, result) : MQ_OK;

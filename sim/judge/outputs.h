@@ -15,7 +15,10 @@ struct mq_outputs {
 };
 /* As long as nobody asks for more. */
 #define MQ_OUTPUTS_MAX_B 50e6
-#define MQ_TRACED_B      340. /* bytes of a task in a trace, arrows and all */
+/* Beyond so many rows, a fifth of that, memory.csv has one device for all like it and links.csv one link for all of its
+ * class that carry as much. */
+double mq_outputs_rows(double max_B);
+#define MQ_TRACED_B 340. /* bytes of a task in a trace, arrows and all */
 
 /* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
  * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of

@@ -35,6 +35,16 @@ assert devices("sched/timeline.csv") == 128 == len(rows("few/memory.csv"))
 assert len(rows("few/tasks.csv")) == len(rows("few/timeline.csv"))
 json.load(open("few.json"))
 P
+# Of more rows than have room: a device, and a link, for all like it.
+"$M" simulate "${ask[@]}" -P plan.json --file-size 0.05MB -o small | grep '^of more' || bad=1
+python3 - <<'P' || bad=1
+import csv
+rows = lambda name: list(csv.DictReader(open(name)))
+kinds = lambda name: {(r["class"], r["bandwidth_Bps"], r["bytes"]) for r in rows(name)}
+assert kinds("small/links.csv") == kinds("few/links.csv") and len(rows("small/links.csv")) == len(kinds("small/links.csv"))
+assert {r["device"] for r in rows("small/memory.csv")} == {r["device"] for r in rows("few/timeline.csv")}
+assert all(r in rows("few/memory.csv") for r in rows("small/memory.csv"))
+P
 # More tasks than fit in memory: what to do about it.
 "$M" platform generate gpu=A100-SXM4-80GB nodes=512 gpus=8 -o large.xml >/dev/null
 ask=(-m gpt:layers=64,hidden=512,heads=8,seq=256,vocab=1024 -p large.xml --batch 65536)
