@@ -70,7 +70,7 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 	if (text && net == MQ_N_FABRICS)
 		return mq_bad(err,
 			      "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
-			      "socket nic fabric ib roce eth efa omnipath host loopback other",
+			      "socket nic fabric ib roce eth efa omnipath tcpxo gib tcpx host loopback other",
 			      l->name, text);
 	if (l->class != MQ_LINK_NIC && l->class != MQ_LINK_FABRIC)
 		return MQ_OK;
@@ -80,8 +80,9 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_bad(err, "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath", l->name,
-				      fabric);
+			return mq_bad(err,
+				      "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath tcpxo gib tcpx",
+				      l->name, fabric);
 		l->fabric = (enum mq_fabric)f;
 	}
 	return MQ_OK;

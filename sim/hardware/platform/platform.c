@@ -247,7 +247,8 @@ static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, en
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_bad(err, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath", path, fabric);
+			return mq_bad(err, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath tcpxo gib tcpx",
+				      path, fabric);
 		*usual = (enum mq_fabric)f;
 	}
 	return MQ_OK;
