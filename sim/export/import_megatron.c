@@ -12,9 +12,6 @@
 #include "base/text.h"
 #include "model/formats/lib/megatron.h"
 
-/* Megatron keeps gradients in fp32: its buckets count parameters. */
-enum { GRAD_BYTES = 4 };
-
 struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
@@ -501,7 +498,7 @@ static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 	like->scatter_gather = !x->no_scatter;
 	like->offload_optimizer = x->offload;
 	like->offload_layers = x->offload_layers;
-	like->bucket_B = (double)x->bucket * GRAD_BYTES;
+	like->bucket_B = x->bucket * mq_dtype_size(x->e->train->grad_dtype); /* it counts parameters */
 }
 
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,

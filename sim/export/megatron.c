@@ -13,8 +13,7 @@
 #include "export/export.h"
 #include "model/formats/lib/megatron.h"
 
-/* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */
-enum { GRAD_BYTES = 4, BUCKET_B = 160000000 };
+enum { BUCKET = 40000000 }; /* parameters, by default */
 
 static bool is_even(const struct mq_shape *s, uint32_t n)
 {
@@ -91,7 +90,8 @@ static void set_switches(struct mq_template *v, const struct mq_export *e)
 	const struct mq_shape *s = &e->shape;
 	const struct mq_plan *p = &e->resolved;
 	uint32_t same = s->dp * s->cp;
-	bool bucket = p->bucket_B > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B);
+	double bucket = p->bucket_B / mq_dtype_size(e->train->grad_dtype);
+	bool sized = bucket > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || bucket != BUCKET);
 	bool zero1 = s->sync == MQ_SYNC_ZERO1, fsdp = e->fsdp || (s->sync == MQ_SYNC_ZERO3 && same > 1);
 
 	mq_template_set(v, "sequence_parallel", s->sequence_parallel && s->tp > 1 ? "yes" : "");
@@ -106,7 +106,7 @@ static void set_switches(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "overlap_param_gather", p->overlap_param_gather && zero1 ? "yes" : "");
 	mq_template_set(v, "overlap_tp", p->overlap_tp && s->tp > 1 ? "yes" : "");
 	mq_template_set(v, "overlap_experts", p->overlap_experts && s->ep > 1 ? "yes" : "");
-	mq_template_set(v, "bucket", bucket ? "%.0f" : "", p->bucket_B / GRAD_BYTES);
+	mq_template_set(v, "bucket", sized ? "%.0f" : "", bucket);
 }
 
 static void set_recompute(struct mq_template *v, const struct mq_export *e)

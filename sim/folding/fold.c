@@ -236,7 +236,7 @@ static void list_requests(struct verify *v)
 		for (uint32_t k = 0; k < low->prog.pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->prog.pass[i].task[k].task;
 			double key[] = { t->kind,  t->coll,  t->comm, t->device, t->peer,
-					 t->bytes, t->dtype, t->algo, t->proto };
+					 t->bytes, t->dtype, t->algo, t->proto,  t->root };
 			bool found;
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)

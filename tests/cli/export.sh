@@ -19,6 +19,12 @@ trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|
 trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
 trip "--context-parallel-size 2" "--recompute-granularity selective"
 trip "--recompute-granularity full" "--ddp-bucket-size 1000000"
+# A bucket counts parameters: 2 bytes each where gradients are summed in bf16.
+printf '%s\n' "--ddp-bucket-size 1000000" --bf16 --grad-reduce-in-bf16 --overlap-grad-reduce >in.sh
+for t in bf16:2 fp32:4; do
+	"$M" export --import in.sh "${ask[@]}" --grad-dtype ${t%:*} -o a.json >/dev/null && grep -q "\"bucket_B\": ${t#*:}000000[.,]" a.json || { grep bucket a.json; bad=1; }
+	"$M" export a.json "${ask[@]}" --grad-dtype ${t%:*} --to megatron | grep -q 'ddp-bucket-size 1000000$\|ddp-bucket-size 1000000 ' || bad=1
+done
 trip "--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 3"
 grep -q '"recompute_num_layers": 3' a.json && grep -q 'method block --recompute-num-layers 3' a.sh || bad=1
 trip "--recompute-granularity full" "--recompute-method uniform" "--recompute-num-layers 4"

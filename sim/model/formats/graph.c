@@ -114,13 +114,14 @@ const char *mq_graph_parameters(const json_t *head, struct mq_arena *arena)
 /* The first parameter in which a variant is unlike the main graph although nothing asked for it; a size stands for all. */
 static const char *unasked(const json_t *head, const json_t *main, const char *options, struct mq_arena *arena)
 {
-	const char *all = mq_arena_printf(arena, ",%s", options), *key;
+	const char *all = mq_arena_printf(arena, ",%s,", options), *key;
 	const json_t *own = json_object_get(head, "parameters"), *usual = json_object_get(main, "parameters");
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)own, key, value)
 		if (!json_equal(value, json_object_get(usual, key)) && !strstr(all, ",size=") &&
-		    !strstr(all, mq_arena_printf(arena, ",%s", key)))
+		    !strstr(all, mq_arena_printf(arena, ",%s=", key)) &&
+		    !strstr(all, mq_arena_printf(arena, ",%s,", key)))
 			return mq_arena_printf(arena, "%s without %s", options, key);
 	return NULL;
 }
