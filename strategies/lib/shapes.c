@@ -54,26 +54,22 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 	}
 }
 
-/* GPUs where there are any; else what there is. */
+/* Those of the usable devices that can run the model. */
 static uint32_t usable(const struct shape_space *space, struct ranked *r)
 {
 	const struct mq_problem *p = space->problem;
-	const struct mq_cluster *c = p->q->cluster;
+	struct mq_devices devices = mq_devices_usable(p, p->arena);
 	double *of_class = mq_arena_array(p->arena, space->classes.n, double);
-	bool gpus = false;
 	uint32_t n = 0;
 
-	for (uint32_t d = 0; d < c->n_devices; d++)
-		gpus |= c->device[d].kind == MQ_GPU;
-	for (uint32_t d = 0; d < c->n_devices; d++) {
+	for (uint32_t i = 0; i < devices.n; i++) {
+		uint32_t d = devices.rank[i];
 		double *speed = &of_class[space->classes.of[d]];
 
-		if (gpus && c->device[d].kind != MQ_GPU)
-			continue;
 		if (*speed == 0) /* asked for the first time */
 			*speed = 1 / mq_model_s(p, d);
 		if (isfinite(*speed) && *speed > 0)
-			r[n++] = (struct ranked){ d, c->device[d].node, *speed };
+			r[n++] = (struct ranked){ d, p->q->cluster->device[d].node, *speed };
 	}
 	return n;
 }
@@ -83,16 +79,15 @@ static void find_uneven(struct shape_space *space)
 {
 	struct mq_arena *arena = space->problem->arena;
 	uint32_t layers = space->problem->q->model->n_layers;
-	struct mq_arena_mark mark;
+	double *speed = mq_arena_array(arena, layers, double);
 
 	space->uneven = mq_arena_array(arena, layers + 1, bool);
-	mark = mq_arena_mark(arena);
+	for (uint32_t c = 0; c < layers; c++)
+		speed[c] = 1;
 	for (uint32_t chunks = 2; chunks <= layers; chunks++) {
+		struct mq_arena_mark mark = mq_arena_mark(arena);
 		uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
-		double *speed = mq_arena_array(arena, chunks, double);
 
-		for (uint32_t c = 0; c < chunks; c++)
-			speed[c] = 1;
 		mq_layers_cut(&space->layers, speed, chunks, count);
 		for (uint32_t c = 0; c < chunks; c++)
 			space->uneven[chunks] |= count[c] != layers / chunks + (c < layers % chunks);
@@ -137,8 +132,6 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 			      "platform, --dtype or --gemm-dtype",
 			      c->name, problem->q->model->name, mq_dtype_name(mq_train_gemm_dtype(problem->q->train)));
 	qsort(r, n, sizeof(*r), faster_first);
-	if (problem->limits->max_devices && n > problem->limits->max_devices)
-		n = problem->limits->max_devices;
 	add_set(space, r, n);
 	for (uint32_t i = 0; i < n; i++)
 		all += r[i].speed;

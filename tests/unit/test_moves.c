@@ -188,6 +188,34 @@ static void runs_of_ops_have_devices(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* What comes before the layers goes to the first device of the first stage, the others share the samples; not where
+ * the stage has one device, or replicas of several. */
+static void an_embedding_has_a_stage(void **state)
+{
+	static const struct mq_shape shapes[] = { { .dp = 4, .pp = 2 }, { .dp = 1, .pp = 4 }, { .dp = 2, .tp = 2 } };
+	struct mq_plan plan, other;
+	struct question q;
+
+	ask(&q, 8);
+	for (int i = 0; i < 3; i++) {
+		struct mq_shape s = shapes[i];
+
+		s.micro_batches = 2;
+		shape(&q, s, &plan);
+		assert_int_equal(mq_move_apply(&q.space, &plan, &mq_move_alone, &q.arena, &other), i == 0);
+		for (uint32_t op = 0; op < plan.n_ops && i == 0; op++) {
+			const struct mq_config *was = &plan.config[plan.config_of[op]];
+			const struct mq_config *is = &other.config[other.config_of[op]];
+			bool before = was->stage == 0 && q.model->op[op].layer == MQ_NONE;
+
+			assert_int_equal(is->stage, before ? 0 : was->stage + 1);
+			assert_int_equal(is->n_devices, before ? 1 : was->stage ? 4 : 3);
+			assert_int_equal(is->device[0], before ? 0 : was->stage ? 4 : 1);
+		}
+	}
+	mq_arena_fini(&q.arena);
+}
+
 /* One fast device and seven slow ones, each a machine: all, the fast one, and the slow ones alone; tensor-parallel
  * groups are whole machines, up to eight devices. */
 static void slow_devices_are_a_set(void **state)
@@ -492,15 +520,20 @@ static void bound_of_any_plan(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
-		cmocka_unit_test(runs_of_ops_have_devices),  cmocka_unit_test(slow_devices_are_a_set),
-		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
-		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
-		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),
-		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out),
-		cmocka_unit_test(decisions_go_over)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_part_grows_to_the_whole),
+					    cmocka_unit_test(neighbours_are_plans),
+					    cmocka_unit_test(runs_of_ops_have_devices),
+					    cmocka_unit_test(an_embedding_has_a_stage),
+					    cmocka_unit_test(slow_devices_are_a_set),
+					    cmocka_unit_test(switches_are_moves),
+					    cmocka_unit_test(hosts_take_what_is_computed_again),
+					    cmocka_unit_test(effects_are_told_apart),
+					    cmocka_unit_test(like_devices_may_be_exchanged),
+					    cmocka_unit_test(an_uplink_makes_pairs),
+					    cmocka_unit_test(a_slow_device_is_a_class),
+					    cmocka_unit_test(bound_of_any_plan),
+					    cmocka_unit_test(samples_are_dealt_out),
+					    cmocka_unit_test(decisions_go_over) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

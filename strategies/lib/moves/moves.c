@@ -25,7 +25,8 @@ enum kind {
 	STRIDE,    /* a: the devices in use, in order, are dealt out anew: every a-th follows */
 	DEGREES,   /* a: which factor of two (enum mq_factor), b: how the devices follow (enum order) */
 	SPLIT,     /* a: op, b: how (enum way) */
-	PLACE      /* a: first op, n: how many go to device b, each whole */
+	PLACE,     /* a: first op, n: how many go to device b, each whole */
+	ALONE      /* what comes before the first layer has a stage of its own */
 };
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
@@ -145,15 +146,12 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			 struct list *l)
 {
 	double batch = space->problem->q->train->batch;
-	uint32_t found = 0, m = plan->micro_batches;
+	int64_t m = plan->micro_batches;
 
-	for (uint32_t n = m + 1; n <= batch && n <= 4 * m && found < 2; n++)
-		if (fmod(batch, n) == 0)
-			add(l, MICRO, n, 0, 0), found++;
-	found = 0;
-	for (uint32_t n = m - 1; n >= 1 && found < 2; n--)
-		if (fmod(batch, n) == 0)
-			add(l, MICRO, n, 0, 0), found++;
+	for (int step = 1, found = 0; step >= -1; step -= 2, found = 0)
+		for (int64_t n = m + step; n >= 1 && n <= batch && n <= 4 * m && found < 2; n += step)
+			if (fmod(batch, (double)n) == 0)
+				add(l, MICRO, (uint32_t)n, 0, 0), found++;
 	for (uint32_t p = 0; p < MQ_N_PIPELINES && v->stages > 1; p++)
 		if (p != plan->pipeline && mq_pipeline_takes((enum mq_pipeline)p, plan->virtual) &&
 		    mq_pipeline_is_v((enum mq_pipeline)p) == mq_pipeline_is_v((enum mq_pipeline)plan->pipeline))
@@ -273,6 +271,8 @@ bool mq_move_places(const struct mq_move *move)
 {
 	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
 }
+
+const struct mq_move mq_move_alone = { .kind = ALONE };
 
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)
 {
@@ -536,6 +536,29 @@ static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32
 	return true;
 }
 
+/* On the first device of the first stage, whose replicas then exchange no gradients of an embedding. */
+static bool alone(const struct mq_move_space *space, struct mq_plan *plan, struct mq_arena *arena)
+{
+	struct mq_config c = plan->config[plan->config_of[0]];
+	bool can = plan->virtual == 1 && replica_width(plan, 0) == 1 && c.n_devices > 1;
+	uint32_t op = 0;
+
+	for (uint32_t i = 0; can && i < plan->n_configs; i++) {
+		struct mq_config *x = &plan->config[i];
+
+		if (x->stage++)
+			continue;
+		x->n_devices = --x->split[MQ_DIM_BATCH];
+		x->device++;
+		x->share = NULL;
+	}
+	c.n_devices = c.split[MQ_DIM_BATCH] = 1;
+	c.share = NULL;
+	for (; can && op < plan->n_ops && space->problem->q->model->op[op].layer == MQ_NONE; op++)
+		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
+	return op > 0 && op < plan->n_ops;
+}
+
 /* Another split of one op over its stage's devices. */
 static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v, uint32_t op,
 		  enum way way, struct mq_arena *arena)
@@ -632,6 +655,8 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 			plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 		}
 		return true;
+	case ALONE:
+		return alone(space, plan, arena);
 	case DEGREES:
 		break;
 	}

@@ -426,18 +426,22 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
 
-	for (uint32_t f = 0; best && f < r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); f++) {
-		const struct mq_refine_point *p = f == best->family ? NULL : best_point(r, f, false);
+	for (uint32_t k = 0; best && k < 2 * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); k++) {
+		uint32_t f = k / 2;
+		const struct mq_refine_point *p = best_point(r, f, false);
 		struct mq_arena_mark mark = mq_arena_mark(arena);
 		uint32_t before = r->known.n;
 		double screened_s = INFINITY;
 
-		if (p && mq_move_like(&r->space, p->plan, best->plan, arena, plan) && !mq_refine_met(r, plan))
+		if (p &&
+		    (k % 2 ? mq_move_apply(&r->space, p->plan, &mq_move_alone, arena, plan) :
+			     mq_move_like(&r->space, p->plan, best->plan, arena, plan)) &&
+		    !mq_refine_met(r, plan))
 			screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
 		if (r->known.n > before) {
 			r->crossed++;
 			if (screened_s < p->value && may_look(r))
-				go_down(r, plan, true, &screened_s, arena);
+				go_down(r, plan, k % 2 == 0, &screened_s, arena);
 			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s)) {
 				propose(r, p, plan, screened_s);
 				return true;
