@@ -94,6 +94,8 @@ static double drive(struct uncontended *s, uint32_t link, bool before, uint32_t 
 		const struct way *way = &s->way[s->at[k]];
 		uint32_t b = narrowest(s, way->route, link, before);
 
+		if (k > s->first[link] && s->at[k] == s->at[k - 1])
+			sum = INFINITY; /* where zones are one, it may come in as it went out */
 		if (b == MQ_NONE) {
 			sum += way->cap_Bps;
 			continue;

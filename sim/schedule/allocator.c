@@ -81,11 +81,6 @@ static void tell(const struct mq_allocator *a, enum mq_allocator_event event, ui
 		a->watch(a->context, event, (enum mq_pool_stream)(b->pool / 2), b->address, b->size);
 }
 
-static void push(struct mq_allocator *a, struct list *list, uint32_t id)
-{
-	MQ_PUSH(a->arena, list->id, list->n, list->room, id);
-}
-
 /* Place of the first free block that is not less than (size, address). */
 static uint32_t find(const struct pool *pool, uint64_t size, uint64_t address)
 {
@@ -122,13 +117,6 @@ static void remove_at(struct pool *pool, uint32_t at)
 	pool->n--;
 }
 
-static void remove_free(struct mq_allocator *a, uint32_t id)
-{
-	const struct block *b = &a->block[id];
-
-	remove_at(&a->pool[b->pool], find(&a->pool[b->pool], b->size, b->address));
-}
-
 static uint32_t new_block(struct mq_allocator *a, struct block block)
 {
 	if (a->unused.n) {
@@ -144,7 +132,7 @@ static uint32_t new_block(struct mq_allocator *a, struct block block)
 static void drop(struct mq_allocator *a, uint32_t id)
 {
 	a->block[id].state = GONE;
-	push(a, &a->unused, id);
+	MQ_PUSH(a->arena, a->unused.id, a->unused.n, a->unused.room, id);
 }
 
 /* Free segments that are whole go back to the device. */
@@ -250,7 +238,7 @@ static void join(struct mq_allocator *a, uint32_t id, uint32_t other)
 	struct block *b = &a->block[id];
 	const struct block *o = &a->block[other];
 
-	remove_free(a, other);
+	remove_at(&a->pool[o->pool], find(&a->pool[o->pool], o->size, o->address));
 	if (o->address < b->address) {
 		b->address = o->address;
 		b->before = o->before;
@@ -287,7 +275,7 @@ void mq_allocator_give(struct mq_allocator *a, uint32_t block, bool late)
 		return;
 	}
 	a->block[block].state = LATE;
-	push(a, &a->late, block);
+	MQ_PUSH(a->arena, a->late.id, a->late.n, a->late.room, block);
 }
 
 void mq_allocator_pass(struct mq_allocator *a, uint32_t ahead)
