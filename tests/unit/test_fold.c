@@ -14,6 +14,7 @@
 
 #include "maquette/rng.h"
 #include "folding/fold.h"
+#include "executors/simgrid/steps.h"
 #include "judge/judge.h"
 #include "hardware/platform/generate.h"
 #include "lowered.h"
@@ -253,6 +254,7 @@ static void complain(struct simulated *s, const struct mq_err *err)
  * stage without layers and with unequal shares among them. */
 enum { SHAPES = SANITIZED ? 3 : 10, MOST = 4, LEAST_PERCENT = SANITIZED ? 50 : 70, ALL_KINDS = !SANITIZED };
 
+enum { MANY_STEPS = 100 };
 static bool interference;   /* of the shape at hand */
 static double overlap_comm; /* of every device of the platform at hand */
 static bool unlike;         /* ranks of its machines differ, machines do not: those of one may stand for those of all */
@@ -294,10 +296,15 @@ static bool run(struct simulated *s, const struct mq_fold_request *request, bool
 				      .calib = s->calib,
 				      .interference = interference,
 				      .timeout_s = INFINITY };
-	if (mq_execute_simgrid(&ex, arena, &out->timeline, &out->verdict, &err)) {
+	struct mq_sim_steps steps;
+
+	if (mq_execute_simgrid_counted(&ex, arena, &out->timeline, &out->verdict, &steps, &err)) {
 		complain(s, &err);
 		return false;
 	}
+	/* What it has to do is known before. */
+	if (steps.expected > MANY_STEPS && !out->timeline.fold_inexact)
+		EXPECT(s, steps.taken < 2 * steps.expected && steps.expected < 2 * steps.taken);
 	return out->verdict == MQ_VERDICT_OK;
 }
 

@@ -303,6 +303,7 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 		bool over = least_s <= RESOLUTION_S;
 		double end_s = sim->now_s + least_s;
 
+		sim->steps->taken += !over;
 		if (!over)
 			over = sg_sem_acquire_timeout(lane->changed, least_s);
 		if (over)

@@ -15,6 +15,7 @@
 #include <simgrid/mailbox.h>
 #include <simgrid/semaphore.h>
 
+#include "executors/simgrid/steps.h"
 #include "folding/view_costing.h"
 #include "executors/execute.h"
 #include "executors/simgrid/share.h"
@@ -83,6 +84,7 @@ struct sim {
 	uint32_t n_mailboxes, mailbox_room;
 	uint32_t n_alive;
 	sg_sem_t done;
+	struct mq_sim_steps *steps;
 	struct mq_folded_flows *folded; /* flows of a folded schedule, NULL where none are simulated */
 };
 

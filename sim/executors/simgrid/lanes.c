@@ -26,8 +26,10 @@ enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of 
 
 static void sleep_until(struct sim *sim, double time_s)
 {
-	if (time_s - sim->now_s > RESOLUTION_S)
+	if (time_s - sim->now_s > RESOLUTION_S) {
+		sim->steps->taken++;
 		sg_actor_sleep_until(sim->t0_s + time_s);
+	}
 	mq_sim_reached(sim, time_s);
 }
 
@@ -38,6 +40,7 @@ static void wait_for(struct lane *lane, const bool *flag, uint32_t event)
 		lane->woken = sg_sem_init(0);
 	while (!flag[event]) {
 		lane->waits_for = event;
+		lane->sim->steps->taken++;
 		sg_sem_acquire(lane->woken);
 	}
 }
@@ -126,6 +129,7 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, const str
 		double since_s = sim->now_s;
 		bool over = false;
 
+		sim->steps->taken++;
 		if (speed > 0)
 			over = sg_sem_acquire_timeout(lane->changed, left_s / speed);
 		else

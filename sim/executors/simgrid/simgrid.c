@@ -330,9 +330,21 @@ static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct
 	return MQ_OK;
 }
 
-/* Clock seconds that a run takes, measured on one core of 2026: a task of the schedule, an event whose flows are
- * simulated, and each of these flows where its ranks have no representative. Within a factor of three. */
-static const double TASK_S = 1e-6, EVENT_S = 2e-5, FLOW_S = 1.2e-5;
+/* How often a lane waits for an event whose flows it runs, and for another that may be slowed; within a factor of two
+ * (tests/unit/test_fold.c). */
+static const double FLOW_STEPS = 3.4, SLOWED_STEPS = 2.4;
+/* Clock seconds on one core of 2026, within a factor of two: of a task of the schedule, of a step, and of a flow where
+ * ranks have no representative. */
+static const double TASK_S = 1e-6, STEP_S = 1.5e-6, FLOW_S = 1.2e-5;
+
+static double steps_of(const struct sim *sim)
+{
+	double steps = 0;
+
+	for (uint32_t e = 0; e < sim->ev.n; e++)
+		steps += sim->sharing.flows[e] ? FLOW_STEPS : sim->sharing.slowed[e] ? SLOWED_STEPS : 0;
+	return steps;
+}
 
 /* Is the next run too dear? Known before it begins, and the same on every machine. */
 static bool too_dear(const struct sim *sim, struct mq_err *err)
@@ -343,7 +355,7 @@ static bool too_dear(const struct sim *sim, struct mq_err *err)
 	for (uint32_t e = 0; e < sim->ev.n && sharing->n_flows; e++)
 		if (sharing->flows[e] && !sim->request->view.fold)
 			flows += sim->costing.communication[sharing->communication[e]].n_flows;
-	takes_s = sim->s->n_tasks * TASK_S + sharing->n_flows * EVENT_S + flows * FLOW_S;
+	takes_s = sim->s->n_tasks * TASK_S + steps_of(sim) * STEP_S + flows * FLOW_S;
 	if (!(limit_s > 0) || takes_s <= limit_s)
 		return false;
 	mq_bad(err,
@@ -368,6 +380,7 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			*verdict = MQ_VERDICT_REFUSED;
 			return MQ_OK;
 		}
+		sim->steps->expected += steps_of(sim);
 		MQ_TRY(run_once(sim, verdict, err));
 		if (sim->costing.uneven)
 			return MQ_OK;
@@ -394,12 +407,22 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct mq_arena *arena,
 				  struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
+	struct mq_sim_steps steps;
+
+	return mq_execute_simgrid_counted(request, arena, timeline, verdict, &steps, err);
+}
+
+enum mq_status mq_execute_simgrid_counted(const struct mq_exec_request *request, struct mq_arena *arena,
+					  struct mq_timeline *timeline, enum mq_verdict *verdict,
+					  struct mq_sim_steps *steps, struct mq_err *err)
+{
 	struct sim *sim = mq_arena_array(arena, 1, struct sim);
 	struct mq_arena_mark mark;
 
 	*timeline = (struct mq_timeline){ .executor = "simgrid" };
 	*verdict = MQ_VERDICT_OK;
-	*sim = (struct sim){ .request = request, .s = request->view.schedule, .arena = arena };
+	*steps = (struct mq_sim_steps){ 0 };
+	*sim = (struct sim){ .request = request, .s = request->view.schedule, .arena = arena, .steps = steps };
 	MQ_TRY(mq_events_build(sim->s, request->view.rounds, arena, &sim->ev, err));
 	mark = mq_arena_mark(arena);
 	if (mq_events_order(&sim->ev, arena, mq_arena_array(arena, sim->ev.n, uint32_t)) < sim->ev.n) {
