@@ -231,7 +231,7 @@ plots: all ## the figures of results/ under build/plots/
 		ls $$d | grep -qE '^(candidates|timeline|plans|score|whatif)\.csv$$' || continue; \
 		$(BUILD)/maquette plot $$d -o build/plots/$$n; done
 	@[ ! -f results/contest/curve.csv ] || $(MAKE) -s contest-figure
-contest: all ## every engine on sixteen questions at equal budgets: results/contest/*.csv and a figure
+contest: all ## every engine on twenty-two questions at equal budgets: results/contest/*.csv and a figure
 	@tests/run-contest $(BUILD)/maquette results/contest
 	@$(MAKE) -s contest-figure
 contest-figure:
