@@ -21,6 +21,7 @@ struct run {
 	uint32_t *stride; /* [n_types] of the states */
 	double *dp;       /* [n_ideals * n_states] */
 	double bound;     /* sets above it are of no use */
+	bool *useful;     /* [n_ideals] see find_useful */
 	/* the difference at hand */
 	bool *in;            /* [units] */
 	uint32_t *n_got;     /* [signals] receivers that are in it */
@@ -115,14 +116,13 @@ static double load_of(const struct run *r, uint32_t depth, uint32_t type, uint32
 static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
 {
 	uint32_t count = r->place->type[t].count, step = r->stride[t];
-	double *to = r->dp + (size_t)top * r->n_states;
-	const double *from = r->dp + (size_t)sub * r->n_states;
+	double *restrict to = r->dp + (size_t)top * r->n_states + n * step;
+	const double *restrict from = r->dp + (size_t)sub * r->n_states;
 
 	for (uint32_t base = 0; base < r->n_states; base += step * (count + 1)) {
-		for (uint32_t s = base + n * step; s < base + step * (count + 1); s++) {
-			double value = from[s - n * step];
+		for (uint32_t s = base; s < base + step * (count + 1 - n); s++) {
+			double value = from[s] < load ? load : from[s];
 
-			value = value < load ? load : value;
 			to[s] = value < to[s] ? value : to[s];
 		}
 	}
@@ -149,6 +149,8 @@ static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint
 static void visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 {
 	r->pairs++;
+	if (!r->useful[sub])
+		return;
 	for (uint32_t t = 0; t < r->n_types; t++) {
 		uint32_t most = r->place->type[t].count;
 
@@ -214,8 +216,53 @@ static void descend(struct run *r, uint32_t top)
 
 /* ---- dynamic programme -------------------------------------------------------------------------- */
 
+/* Most work of the first type's seconds that a device of a type does within the bound. */
+static double capacity(const struct run *r, uint32_t type)
+{
+	double most = 0;
+
+	for (uint32_t v = 0; v < r->u->n; v++) {
+		const double *time = r->u->time + (size_t)v * r->n_types;
+
+		if (time[0] > 0)
+			most = fmax(most, time[type] > 0 ? time[0] / time[type] : (double)INFINITY);
+	}
+	return most > 0 && r->place->type[type].count ? r->bound * most * (1 + 1e-9) : 0;
+}
+
+/* Sets that some devices can hold within the bound while the others hold the rest: no other one is on the way to a
+ * placement within it. */
+static void find_useful(struct run *r)
+{
+	const struct mq_ideals *ideals = &r->ideals;
+	double *work = mq_arena_array(r->arena, ideals->n, double),
+	       *room = mq_arena_array(r->arena, r->n_states, double);
+
+	r->useful = mq_arena_array(r->arena, ideals->n, bool);
+	for (uint32_t id = 1; id < ideals->n; id++) {
+		uint32_t link = ideals->link_first[id];
+
+		work[id] = work[ideals->link_to[link]] + r->u->time[(size_t)ideals->link_unit[link] * r->n_types];
+	}
+	for (uint32_t t = 0; t < r->n_types; t++) {
+		double each = capacity(r, t);
+
+		for (uint32_t s = 0; s < r->n_states; s++) {
+			uint32_t n = s / r->stride[t] % (r->place->type[t].count + 1);
+
+			room[s] += n ? n * each : 0;
+		}
+	}
+	for (uint32_t id = 0; id < ideals->n; id++)
+		for (uint32_t s = 0; s < r->n_states && !r->useful[id]; s++)
+			r->useful[id] = isinf(room[r->n_states - 1]) ||
+					(work[id] <= room[s] &&
+					 work[ideals->n - 1] - work[id] <= room[r->n_states - 1] - room[s]);
+}
+
 static bool fill(struct run *r, const struct mq_ideal_options *o)
 {
+	find_useful(r);
 	for (uint32_t id = 0; id < r->ideals.n; id++) {
 		double *dp = r->dp + (size_t)id * r->n_states;
 
@@ -225,7 +272,8 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 			continue;
 		if (id % 64 == 0 && o->tick && !o->tick(o->tick_context, (double)id / r->ideals.n, "ideals"))
 			return false;
-		descend(r, id);
+		if (r->useful[id])
+			descend(r, id);
 		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* one may stay unused */
 			uint32_t wide = r->stride[t] * (r->place->type[t].count + 1);
 
