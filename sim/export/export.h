@@ -112,6 +112,10 @@ uint64_t mq_export_comm_size(const struct mq_schedule *schedule, const struct mq
 enum mq_status mq_export_astra_sim(struct mq_export_run *run, const struct mq_cluster *cluster, double simulated_s,
 				   FILE *report, struct mq_err *err) MQ_MUST_CHECK;
 
+/* What `of` says otherwise of the model: "rope.kind is linear and none (of -m, and of the flags)"; NULL: nothing. `said`
+ * NULL: it is no stack of blocks. */
+const char *mq_export_differs(const struct mq_export *e, const struct mq_transformer *said, const char *of);
+
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question. */
 struct mq_import_notes {

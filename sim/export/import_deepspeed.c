@@ -92,8 +92,8 @@ static enum mq_status read_program(const struct mq_export *e, const char *path, 
 		.spec = config, .train = e->train, .seq = e->model->seq, .software = e->software
 	};
 	struct mq_model *model;
-	const char *field;
-	char values[96], *text;
+	const char *differs;
+	char *text;
 	size_t size;
 
 	if (!access(script, R_OK)) {
@@ -104,10 +104,8 @@ static enum mq_status read_program(const struct mq_export *e, const char *path, 
 	if (access(config, R_OK) || !e->model->stack)
 		return MQ_OK;
 	MQ_TRY(mq_model_load(&request, e->arena, &model, err));
-	field = model->stack ? mq_transformer_differs(e->model->stack, model->stack, values) : "stack";
-	if (field)
-		return mq_bad(err, "%s: describes another model than -m: its %s is %s (of -m, and of the file)", config,
-			      field, model->stack ? values : "none");
+	if ((differs = mq_export_differs(e, model->stack, "the file")))
+		return mq_bad(err, "%s: describes another model than -m: its %s", config, differs);
 	return MQ_OK;
 }
 

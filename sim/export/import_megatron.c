@@ -165,10 +165,7 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			size_t length = n - item;
 
 			if (end == *c + 1 || !times || times > room || n + length * (times - 1) + 1 >= room)
-				return mq_bad(x->err,
-					      "--pipeline-model-parallel-layout: '*' needs "
-					      "a number, and at most %zu symbols in all",
-					      room);
+				return mq_bad(x->err, "'*' needs a number, and at most %zu symbols in all", room);
 			for (unsigned long i = 1; i < times; i++, n += length)
 				memmove(out + n, out + item, length);
 			*c = end - 1;
@@ -177,21 +174,18 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			item = n;
 			(*c)++;
 			if (depth == MAX_DEPTH)
-				return mq_bad(x->err,
-					      "--pipeline-model-parallel-layout: more than %d '(' in each other",
-					      MAX_DEPTH);
+				return mq_bad(x->err, "more than %d '(' in each other", MAX_DEPTH);
 			MQ_TRY(expand(x, c, depth + 1, out + n, room - n));
 			if (**c != ')')
-				return mq_bad(x->err, "--pipeline-model-parallel-layout: a '(' without ')'");
+				return mq_bad(x->err, "a '(' without ')'");
 			n += strlen(out + n);
 		} else if (strchr("EtmL|", **c)) {
 			item = n;
 			if (n + 2 >= room)
-				return mq_bad(x->err, "--pipeline-model-parallel-layout: too long");
+				return mq_bad(x->err, "too long");
 			out[n++] = **c;
 		} else if (**c != ',') {
-			return mq_bad(x->err, "--pipeline-model-parallel-layout: '%c' is not one of E t m L | , ( ) *N",
-				      **c);
+			return mq_bad(x->err, "'%c' is not one of E t m L | , ( ) *N", **c);
 		}
 	}
 	out[n] = '\0';
@@ -205,7 +199,8 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	const char *c = x->layout;
 	size_t end;
 
-	MQ_TRY(expand(x, &c, 0, all, room));
+	if (expand(x, &c, 0, all, room) != MQ_OK)
+		return mq_wrap(x->err, "--pipeline-model-parallel-layout");
 	end = strlen(all);
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
 		return mq_bad(x->err,
@@ -450,8 +445,6 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 {
 	const struct mq_transformer *is = x->e->model->stack;
 	struct mq_transformer said;
-	const char *field;
-	char text[96];
 
 	if (!is || !mq_megatron_has_model(word))
 		return MQ_OK;
@@ -467,11 +460,8 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	said.sigmoid_router = is->sigmoid_router;
 	said.positions = said.positions ? is->positions : 0;
 	MQ_TRY(mq_transformer_check(&said, "its model", x->err));
-	field = mq_transformer_differs(is, &said, text);
-	if (field)
-		return mq_bad(x->err, "its flags describe another model than -m: %s is %s (of -m, and of the flags)",
-			      field, text);
-	return MQ_OK;
+	const char *differs = mq_export_differs(x->e, &said, "the flags");
+	return differs ? mq_bad(x->err, "its flags describe another model than -m: %s", differs) : MQ_OK;
 }
 
 /* A flag of Megatron's that is not there is off; buckets have a default, and old scripts alone say how stages send.

@@ -169,16 +169,13 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 	struct mq_transformer said;
 	struct mq_shape shape;
 	struct mq_plan like;
-	const char *field;
-	char values[96];
+	const char *differs;
 
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	MQ_TRY(mq_titan_read_model(text, e->arena, &said, err));
 	MQ_TRY(mq_transformer_check(&said, "its model", err));
-	field = e->model->stack ? mq_transformer_differs(e->model->stack, &said, values) : "stack";
-	if (field)
-		return mq_bad(err, "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)", field,
-			      e->model->stack ? values : "none");
+	if ((differs = mq_export_differs(e, &said, "the recipe")))
+		return mq_bad(err, "the recipe's model is another than -m: %s", differs);
 	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
 	like.explicit = whole(text, "enable_async_tensor_parallel", 0) ? MQ_EXPLICIT_OVERLAP_TP : 0;
 	like.overlap_tp = like.explicit;

@@ -161,22 +161,16 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 /* What the flags say is read back: a part of the model that they lack, or have no words for, is named. */
 static enum mq_status check_said(const struct mq_export *e, const char *flags, struct mq_err *err)
 {
-	const struct mq_transformer *t = e->model->stack;
 	struct mq_transformer said;
 	struct mq_script script;
-	const char **word, *field;
-	char text[96];
 
 	MQ_TRY(mq_shell_read(flags, e->arena, &script, err));
-	word = script.word;
-	MQ_TRY(mq_megatron_read(word, e->arena, &said, err));
+	MQ_TRY(mq_megatron_read(script.word, e->arena, &said, err));
 	MQ_TRY(mq_transformer_check(&said, "megatron", err));
-	field = mq_transformer_differs(t, &said, text);
-	if (!field)
-		return MQ_OK;
-	return mq_bad(err,
-		      "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the flags: %s)",
-		      e->model->name, field, text);
+	const char *differs = mq_export_differs(e, &said, "the flags");
+	return differs ?
+		       mq_bad(err, "Megatron-LM has no flags for all of model '%s': its %s", e->model->name, differs) :
+		       MQ_OK;
 }
 
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err)

@@ -202,6 +202,15 @@ const char *mq_import_modules(const char *said, struct mq_arena *arena, const ch
 	return ops;
 }
 
+const char *mq_export_differs(const struct mq_export *e, const struct mq_transformer *said, const char *of)
+{
+	bool both = e->model->stack && said;
+	char values[96] = "none";
+	const char *field = both ? mq_transformer_differs(e->model->stack, said, values) : "stack";
+
+	return field ? mq_arena_printf(e->arena, "%s is %s (of -m, and of %s)", field, values, of) : NULL;
+}
+
 /* Is low-rank adaptation named outside of comments? The ranks of latent attention are another thing. */
 static bool says_lora(const char *text)
 {

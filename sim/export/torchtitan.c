@@ -218,16 +218,12 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 static enum mq_status check_said(const struct mq_export *e, const char *text, struct mq_err *err)
 {
 	struct mq_transformer said;
-	const char *field;
-	char values[96];
 
 	MQ_TRY(mq_titan_read_model(text, e->arena, &said, err));
 	MQ_TRY(mq_transformer_check(&said, "torchtitan", err));
-	field = mq_transformer_differs(e->model->stack, &said, values);
-	if (!field)
-		return MQ_OK;
-	return mq_bad(err, "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: %s)",
-		      e->model->name, field, values);
+	const char *differs = mq_export_differs(e, &said, "the recipe");
+	return differs ? mq_bad(err, "torchtitan has no parts for all of model '%s': its %s", e->model->name, differs) :
+			 MQ_OK;
 }
 
 enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err)

@@ -374,45 +374,38 @@ static double update_bytes(const struct mq_train *train, double master_B, double
 
 static void forward_or_backward(struct mq_op_work *w, bool backward)
 {
-	switch (w->op->kind) {
+	enum mq_op_kind kind = w->op->kind;
+
+	switch (kind) {
 	case MQ_OP_GEMM:
 	case MQ_OP_CONV:
 	case MQ_OP_ROUTER:
 		gemm_kernels(w, backward);
-		break;
+		return;
 	case MQ_OP_BMM:
 		bmm_kernels(w, backward);
-		break;
+		return;
 	case MQ_OP_ATTENTION:
 		mq_work_attention(w, backward);
-		break;
+		return;
 	case MQ_OP_RECURRENT:
 		recurrent_kernels(w, backward);
-		break;
-	case MQ_OP_EMBEDDING:
-		memory_kernels(w, backward, MQ_KERNEL_EMBEDDING);
-		break;
-	case MQ_OP_SCAN:
-		memory_kernels(w, backward, MQ_KERNEL_SCAN);
-		break;
-	case MQ_OP_RESHAPE:
-		memory_kernels(w, backward, MQ_KERNEL_COPY);
-		break;
+		return;
 	case MQ_OP_DISPATCH:
 	case MQ_OP_COMBINE:
 		exchange_kernels(w, backward);
-		break;
-	case MQ_OP_LOSS:
-		if (w->gathered && !backward) /* the library's buffer to a tensor for each rank, these joined */
-			mq_work_pass(w, MQ_KERNEL_COPY, 2 * 2 * w->op->read * w->scale.read * w->size_B, 2);
-		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
-		break;
+		return;
 	default:
-		if (w->software->fused_experts && w->op->kind == MQ_OP_ELEMENTWISE && mq_op_of_experts(w->op))
-			break;
-		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	}
+	if (w->gathered && !backward) /* the library's buffer of logits to a tensor for each rank, these joined */
+		mq_work_pass(w, MQ_KERNEL_COPY, 2 * 2 * w->op->read * w->scale.read * w->size_B, 2);
+	if (!w->software->fused_experts || kind != MQ_OP_ELEMENTWISE || !mq_op_of_experts(w->op))
+		memory_kernels(w, backward,
+			       kind == MQ_OP_EMBEDDING ? MQ_KERNEL_EMBEDDING :
+			       kind == MQ_OP_SCAN      ? MQ_KERNEL_SCAN :
+			       kind == MQ_OP_RESHAPE   ? MQ_KERNEL_COPY :
+							 MQ_KERNEL_MEMORY);
 }
 
 /* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see mq_work_cast. */

@@ -89,13 +89,6 @@ struct here {
 	uint32_t id;
 };
 
-double mq_low_copy_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
-{
-	double size = mq_dtype_size(mq_operand_dtype(gemm, dtype));
-
-	return gemm == MQ_GEMM_FP4 ? size + 1 / 16.0 : gemm == MQ_GEMM_MXFP8 ? size + 1 / 32.0 : size;
-}
-
 /* `elems` weights of the op as they are held where they are not sharded. */
 static double weights_B(const struct here *at, double elems)
 {
@@ -113,7 +106,7 @@ static double weights_B(const struct here *at, double elems)
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
 	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
-	double copies_B = (one ? 1 : 2) * elems * mq_low_copy_B(gemm, train->dtype);
+	double copies_B = (one ? 1 : 2) * elems * mq_operand_B(gemm, train->dtype);
 	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* as they are multiplied, and nothing beside that */
 		return copies_B + whole_B - elems * mq_op_param_B(at->op, train);
 	if (s->fp8_params && gemm != MQ_GEMM_FP4)
@@ -282,7 +275,7 @@ static double gathered_B(const struct here *at)
 	}
 	enum mq_gemm_dtype gemm =
 		low->software->save_quantized_operands ? mq_op_gemm_dtype(at->op, low->train) : MQ_GEMM_AS_DTYPE;
-	return elems * at->share.samples * mq_low_copy_B(gemm, low->train->dtype);
+	return elems * at->share.samples * mq_operand_B(gemm, low->train->dtype);
 }
 
 /* How the logits that the loss sees are divided. */

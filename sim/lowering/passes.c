@@ -142,30 +142,22 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 	const struct mq_seats *seats = mq_low_seats(low, mq_low_config(low, op));
 	uint32_t cp = v->only == 2 ? 1 : context_degree(low, op);
 
-	for (uint32_t s = 0; s < seats->n; s++) {
-		struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
-		struct mq_ids deps = { 0 };
+	/* First the block at hand, then the others with the gathered keys and values. The gather was issued before, and
+	 * is waited for only now. */
+	for (uint32_t ring = cp > 1; ring <= (cp > 1 ? 2 : 0); ring++)
+		for (uint32_t s = 0; s < seats->n; s++) {
+			struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
+			struct mq_ids deps = { 0 };
 
-		for (uint32_t i = 0; i < n_waits; i++)
-			mq_transfer_arrival(low, waits[i], s, &deps);
-		piece.only = v->only;
-		piece.again = v->again;
-		piece.scale = 1.0 / cp;
-		piece.ring = cp > 1 ? 1 : 0;
-		mq_emit_compute(low, seats->device[s], &piece, &deps);
-	}
-	if (cp == 1)
-		return;
-	/* The block at hand was computed; the others need the gathered keys and values. The gather was
-	 * issued before, and is waited for only now. */
-	for (uint32_t s = 0; s < seats->n; s++) {
-		struct mq_piece piece = piece_of(low, op, seats->position[s], v->phase);
-
-		piece.again = v->again;
-		piece.scale = (cp - 1.0) / cp;
-		piece.ring = 2;
-		mq_emit_compute(low, seats->device[s], &piece, &low->emit.kv[seats->device[s]]);
-	}
+			for (uint32_t i = 0; i < n_waits && ring < 2; i++)
+				mq_transfer_arrival(low, waits[i], s, &deps);
+			piece.only = v->only;
+			piece.again = v->again;
+			piece.scale = (ring == 2 ? cp - 1.0 : 1.0) / cp;
+			piece.ring = (uint8_t)ring;
+			mq_emit_compute(low, seats->device[s], &piece,
+					ring == 2 ? &low->emit.kv[seats->device[s]] : &deps);
+		}
 }
 
 static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)

@@ -164,8 +164,26 @@ struct bucket_call {
 	bool after_sends;        /* and for the last message to another stage: it was waited for */
 	bool awaited;            /* the next compute task waits for it */
 	const uint32_t *wait_of; /* [schedule devices] another task to wait for, or NULL */
-	uint32_t wait;           /* another dependency of all, or MQ_NONE */
 };
+
+static struct bucket_call gathering(const struct mq_low *low, const struct mq_bucket *b, double bytes,
+				    enum mq_phase phase)
+{
+	return (struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
+				     .stride = 1,
+				     .size = b->shard,
+				     .bytes = bytes,
+				     .dtype = low->train->dtype,
+				     .phase = phase };
+}
+
+/* What has been computed last on the device, in this template or before it. */
+static uint32_t computed(struct mq_low *low, uint32_t device)
+{
+	uint32_t task = mq_emit_seal(low, device);
+
+	return task == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : task;
+}
 
 static void call_group(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc,
 		       const struct mq_group *group)
@@ -177,12 +195,11 @@ static void call_group(struct mq_low *low, const struct mq_bucket *b, const stru
 
 	for (uint32_t i = 0; i < group->n_seats; i++) {
 		uint32_t device = seats->device[group->seat[i]];
-		uint32_t computed = bc->seal ? mq_emit_seal(low, device) : MQ_NONE;
+
 		if (bc->seal)
-			mq_ids_add(low, &after[i], computed == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : computed);
+			mq_ids_add(low, &after[i], computed(low, device));
 		if (bc->wait_of)
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
-		mq_ids_add(low, &after[i], bc->wait);
 		for (uint32_t k = 0; bc->after_sends && k < 4; k++)
 			mq_ids_add(low, &after[i], MQ_DEP_STREAM(sends[k]));
 	}
@@ -220,7 +237,7 @@ static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *
 
 /* The reduction of one bucket, whatever its kind of sync. Without overlap it starts when the pipeline has
  * drained: frameworks wait for their last message first. */
-static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
+static void reduce(struct mq_low *low, uint32_t index)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];
 	bool whole = low->software->zero1_allreduce && b->sync == MQ_SYNC_ZERO1;
@@ -230,9 +247,8 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .bytes = b->elems * mq_dtype_size(low->train->grad_dtype),
 				  .dtype = low->train->grad_dtype,
 				  .phase = MQ_BACKWARD,
-				  .seal = seal,
-				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b),
-				  .wait = wait };
+				  .seal = true,
+				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b) };
 
 	if (!(b->elems > 0))
 		return;
@@ -251,8 +267,7 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 		bc.bytes /= b->shard;
 		bc.stride = b->shard;
 		bc.size = b->n / b->shard;
-		bc.seal = false;
-		bc.wait = MQ_NONE; /* the stream's order is enough */
+		bc.seal = false; /* the stream's order is enough */
 		call_bucket(low, b, &bc);
 	}
 }
@@ -263,7 +278,7 @@ void mq_sync_after(struct mq_low *low, uint32_t op, bool last)
 
 	if (i != MQ_NONE && (every_micro_batch(low, &low->buckets.bucket[i]) ||
 			     (last && low->plan->overlap_grads && !low->buckets.bucket[i].late)))
-		reduce(low, i, true, MQ_NONE);
+		reduce(low, i);
 }
 
 void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase)
@@ -277,17 +292,11 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 			continue;
 		any = true;
 		/* It may start when the unit before the last one has ended: one unit ahead. */
-		call_bucket(
-			low, b,
-			&(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
-					       .stride = 1,
-					       .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
-					       .bytes = b->gather_B,
-					       .dtype = low->train->dtype,
-					       .phase = phase,
-					       .awaited = true,
-					       .wait_of = low->emit.unit_end,
-					       .wait = MQ_NONE });
+		struct bucket_call bc = gathering(low, b, b->gather_B, phase);
+		bc.size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard;
+		bc.awaited = true;
+		bc.wait_of = low->emit.unit_end;
+		call_bucket(low, b, &bc);
 	}
 	for (uint32_t d = 0; any && d < low->prog.schedule->n_devices; d++)
 		low->emit.unit_end[d] = mq_emit_seal(low, d);
@@ -358,7 +367,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 			.bytes = params_on(low, owner, a) * mq_dtype_size(low->train->grad_dtype),
 		};
 		struct mq_ids after = { 0 };
-		mq_ids_add(low, &after, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+		mq_ids_add(low, &after, computed(low, seats->device[s]));
 		mq_emit(low, &task, &after);
 	}
 }
@@ -486,32 +495,21 @@ void mq_sync_before(struct mq_low *low, uint32_t op)
 	uint32_t i = low->buckets.after[op];
 	const struct mq_bucket *b = i == MQ_NONE ? NULL : &low->buckets.bucket[i];
 
-	if (b && mq_gathers_new(b->sync))
-		call_bucket(low, b,
-			    &(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
-						   .stride = 1,
-						   .size = b->shard,
-						   .bytes = b->param_B,
-						   .dtype = low->train->dtype,
-						   .phase = MQ_FORWARD,
-						   .awaited = true,
-						   .wait = MQ_NONE });
+	if (!b || !mq_gathers_new(b->sync))
+		return;
+	struct bucket_call bc = gathering(low, b, b->param_B, MQ_FORWARD);
+	bc.awaited = true;
+	call_bucket(low, b, &bc);
 }
 
 static void publish(struct mq_low *low, uint32_t stage)
 {
 	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++) {
 		const struct mq_bucket *b = &low->buckets.bucket[i];
-		struct bucket_call bc = { .kind = MQ_COLL_ALL_GATHER,
-					  .stride = 1,
-					  .size = b->shard,
-					  .bytes = b->param_B,
-					  .dtype = low->train->dtype,
-					  .phase = MQ_UPDATE,
-					  .seal = true,
-					  .wait_of = low->emit.copied,
-					  .wait = MQ_NONE };
+		struct bucket_call bc = gathering(low, b, b->param_B, MQ_UPDATE);
 
+		bc.seal = true;
+		bc.wait_of = low->emit.copied;
 		if (b->sync == MQ_SYNC_PS) {
 			bc.kind = MQ_COLL_BROADCAST;
 			bc.size = b->n;
@@ -543,10 +541,9 @@ void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 	mq_template_begin(low, stage, MQ_PASS_REDUCE);
 	mq_pass_deferred(low, stage);
 	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++)
-		if (low->buckets.bucket[i].late)
-			reduce(low, i, true, MQ_NONE);
-		else if (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads)
-			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+		if (low->buckets.bucket[i].late ||
+		    (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads))
+			reduce(low, i);
 	for (uint32_t op = 0; op < low->model->n_ops; op++)
 		if (low->model->op[op].tied != MQ_NONE &&
 		    (low->num.stage_of[op] == stage || low->num.stage_of[low->model->op[op].tied] == stage))

@@ -404,7 +404,7 @@ static double elem_B(const struct mq_low *low, uint32_t transfer)
 
 	MQ_EACH_OUT(low->model, t->op, e)
 		few &= t->channel || !low->model->op[e->dst].adapter;
-	return mq_low_copy_B(few ? low->train->gemm_dtype : MQ_GEMM_AS_DTYPE, low->train->dtype);
+	return mq_operand_B(few ? low->train->gemm_dtype : MQ_GEMM_AS_DTYPE, low->train->dtype);
 }
 
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)

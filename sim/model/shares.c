@@ -34,28 +34,30 @@ double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
 	}
 }
 
+double mq_operand_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
+{
+	const double size_B[] = { mq_dtype_size(dtype), 1, 1 + 1 / 32.0, .5 + 1 / 16.0 };
+
+	return size_B[gemm];
+}
+
+/* Frozen matrices but those in NF4 are held as operands of the same name. */
+static enum mq_gemm_dtype held_as(const struct mq_op *op)
+{
+	return op->frozen > MQ_FROZEN_AS_DTYPE ? (enum mq_gemm_dtype)(op->frozen - MQ_FROZEN_AS_DTYPE) :
+						 MQ_GEMM_AS_DTYPE;
+}
+
 double mq_op_param_B(const struct mq_op *op, const struct mq_train *train)
 {
-	switch ((enum mq_frozen)op->frozen) {
-	case MQ_FROZEN_FP8:
-		return 1;
-	case MQ_FROZEN_MXFP8:
-		return 1 + 1 / 32.0;
-	case MQ_FROZEN_NVFP4:
-		return .5 + 1 / 16.0;
-	case MQ_FROZEN_NF4:
-		return .5 + 1 / 64.0 + 4 / (64 * 256.0);
-	case MQ_TRAINED:
-	case MQ_FROZEN_AS_DTYPE:
-		break;
-	}
-	return mq_dtype_size(train->dtype);
+	return op->frozen == MQ_FROZEN_NF4 ? .5 + 1 / 64.0 + 4 / (64 * 256.0) : mq_operand_B(held_as(op), train->dtype);
 }
 
 bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train)
 {
-	return op->frozen == MQ_FROZEN_NF4 || (op->frozen == MQ_FROZEN_NVFP4 && train->gemm_dtype != MQ_GEMM_FP4) ||
-	       ((op->frozen == MQ_FROZEN_FP8 || op->frozen == MQ_FROZEN_MXFP8) && mq_train_gemm_dtype(train) != MQ_FP8);
+	return op->frozen == MQ_FROZEN_NF4 ||
+	       (op->frozen > MQ_FROZEN_AS_DTYPE &&
+		mq_operand_dtype(held_as(op), train->dtype) != mq_train_gemm_dtype(train));
 }
 
 /* Kept activations are split as the op's output is; partial sums along IN are whole. */

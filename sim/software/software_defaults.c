@@ -160,17 +160,12 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 
 enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype dtype)
 {
-	switch ((enum mq_grad_type)s->grad_dtype) {
-	case MQ_GRAD_FP32:
-		return MQ_FP32;
-	case MQ_GRAD_BF16:
-		return MQ_BF16;
-	case MQ_GRAD_FP16:
-		return MQ_FP16;
-	case MQ_GRAD_AS_TRAINED:
-		break;
-	}
-	return dtype;
+	const enum mq_dtype types[] = { [MQ_GRAD_AS_TRAINED] = dtype,
+					[MQ_GRAD_FP32] = MQ_FP32,
+					[MQ_GRAD_BF16] = MQ_BF16,
+					[MQ_GRAD_FP16] = MQ_FP16 };
+
+	return types[s->grad_dtype];
 }
 
 double mq_software_cast_B(const struct mq_software *s, enum mq_gemm_dtype gemm)
@@ -195,13 +190,12 @@ void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model
 		bool end = op->layer < s->num_layers_at_start_in_bf16 ||
 			   op->layer + s->num_layers_at_end_in_bf16 >= model->n_layers;
 
-		op->own_gemm = 0;
-		if (op->layer == MQ_NONE)
-			continue;
-		if (end || (op->kind == MQ_OP_GEMM && named_op(model, i, s->bf16_ops)))
-			op->own_gemm = 1 + MQ_GEMM_AS_DTYPE;
-		else if (op->kind == MQ_OP_GEMM && named_op(model, i, s->mxfp8_ops))
-			op->own_gemm = 1 + MQ_GEMM_MXFP8;
+		bool gemm = op->kind == MQ_OP_GEMM;
+
+		op->own_gemm = op->layer == MQ_NONE                             ? 0 :
+			       end || (gemm && named_op(model, i, s->bf16_ops)) ? 1 + MQ_GEMM_AS_DTYPE :
+			       gemm && named_op(model, i, s->mxfp8_ops)         ? 1 + MQ_GEMM_MXFP8 :
+										  0;
 		if (op->own_gemm == 1 + MQ_GEMM_AS_DTYPE && op->frozen)
 			op->frozen = MQ_FROZEN_AS_DTYPE;
 	}

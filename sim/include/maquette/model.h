@@ -223,6 +223,8 @@ static inline enum mq_dtype mq_train_gemm_dtype(const struct mq_train *train)
 {
 	return mq_operand_dtype(train->gemm_dtype, train->dtype);
 }
+/* Bytes of such an operand's element, with the scales of blocks of 32 (MXFP8) or 16 (fp4). */
+MQ_API double mq_operand_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype);
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
 struct mq_model_builder {
