@@ -172,18 +172,14 @@ static struct mq_op_memory find_memory(struct asked *a, struct mq_low *low, uint
 	};
 }
 
-/* Do layers take turns in what they compute again? */
-static bool selective_by_layer(const struct mq_software *s)
-{
-	return s->selective == MQ_SELECTIVE_OPS || s->selective == MQ_SELECTIVE_LAYERS;
-}
-
+/* Layers differ in what they hold where they take turns in what they compute again. */
 static bool memory_by_layer(void *context, enum mq_recompute recompute)
 {
 	const struct mq_low *low = stage_of(context, recompute);
 
 	return low->resolved->recompute_num_layers || low->resolved->offload_layers ||
-	       (recompute == MQ_RECOMPUTE_SELECTIVE && selective_by_layer(low->software));
+	       (recompute == MQ_RECOMPUTE_SELECTIVE &&
+		(low->software->selective == MQ_SELECTIVE_OPS || low->software->selective == MQ_SELECTIVE_LAYERS));
 }
 
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,

@@ -112,6 +112,13 @@ uint64_t mq_export_comm_size(const struct mq_schedule *schedule, const struct mq
 enum mq_status mq_export_astra_sim(struct mq_export_run *run, const struct mq_cluster *cluster, double simulated_s,
 				   FILE *report, struct mq_err *err) MQ_MUST_CHECK;
 
+/* PyTorch's names of schedules, and the stages that they have for each rank where nothing is said; NULL at the end. */
+extern const struct mq_torch_schedule {
+	const char *name;
+	uint8_t pipeline;
+	uint32_t chunks;
+} mq_torch_schedules[];
+
 /* What `of` says otherwise of the model: "rope.kind is linear and none (of -m, and of the flags)"; NULL: nothing. `said`
  * NULL: it is no stack of blocks. */
 const char *mq_export_differs(const struct mq_export *e, const struct mq_transformer *said, const char *of);

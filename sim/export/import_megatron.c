@@ -265,22 +265,10 @@ static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 /* Schedules by PyTorch's names, which have two stages for each rank where they have several. */
 static enum mq_status take_schedule(struct flags *x, struct mq_shape *s)
 {
-	static const struct {
-		const char *name;
-		uint8_t pipeline;
-		uint32_t chunks;
-	} known[] = {
-		{ "1F1B", MQ_PIPE_1F1B, 1 },
-		{ "GPipe", MQ_PIPE_GPIPE, 1 },
-		{ "Interleaved1F1B", MQ_PIPE_INTERLEAVED, 2 },
-		{ "ZBVZeroBubble", MQ_PIPE_ZBV, 2 },
-		{ "DualPipeV", MQ_PIPE_DUALPIPE_V, 2 },
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcasecmp(known[i].name, x->schedule)) {
-			s->pipeline = known[i].pipeline;
-			s->virtual = known[i].chunks == 1 ? 1 : s->virtual > 1 ? s->virtual : known[i].chunks;
+	for (const struct mq_torch_schedule *known = mq_torch_schedules; known->name; known++)
+		if (!strcasecmp(known->name, x->schedule)) {
+			s->pipeline = known->pipeline;
+			s->virtual = known->chunks == 1 ? 1 : s->virtual > 1 ? s->virtual : known->chunks;
 			return MQ_OK;
 		}
 	return mq_bad(x->err, "schedule '%s' is none of 1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV",

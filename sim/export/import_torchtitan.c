@@ -136,7 +136,7 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 		.recompute = strstr(text, "FullAC.Config()")      ? MQ_RECOMPUTE_FULL :
 			     strstr(text, "SelectiveAC.Config()") ? MQ_RECOMPUTE_SELECTIVE :
 								    MQ_RECOMPUTE_NONE,
-		.pipeline = says(text, "pipeline_parallel_schedule", "GPipe") ? MQ_PIPE_GPIPE : MQ_PIPE_1F1B,
+		.pipeline = MQ_PIPE_1F1B,
 	};
 	s->etp = s->ep > 1 && s->tp * s->cp > 1 ? 1 : 0;
 	s->vocab_parallel = s->tp > 1;
@@ -155,10 +155,9 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	if (s->stage_layers && (!parts || parts % s->pp))
 		return mq_bad(err, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
 	s->virtual = s->stage_layers ? parts / s->pp : 1;
-	if (s->virtual > 1)
-		s->pipeline = says(text, "pipeline_parallel_schedule", "ZBVZeroBubble") ? MQ_PIPE_ZBV :
-			      says(text, "pipeline_parallel_schedule", "DualPipeV")     ? MQ_PIPE_DUALPIPE_V :
-											  MQ_PIPE_INTERLEAVED;
+	for (const struct mq_torch_schedule *known = mq_torch_schedules; known->name; known++)
+		if (says(text, "pipeline_parallel_schedule", known->name))
+			s->pipeline = known->pipeline;
 	*group = copies > 1 && shards > 1 ? shards * s->cp : 0;
 	return MQ_OK;
 }

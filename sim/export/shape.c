@@ -202,6 +202,15 @@ const char *mq_import_modules(const char *said, struct mq_arena *arena, const ch
 	return ops;
 }
 
+const struct mq_torch_schedule mq_torch_schedules[] = {
+	{ "1F1B", MQ_PIPE_1F1B, 1 },
+	{ "GPipe", MQ_PIPE_GPIPE, 1 },
+	{ "Interleaved1F1B", MQ_PIPE_INTERLEAVED, 2 },
+	{ "ZBVZeroBubble", MQ_PIPE_ZBV, 2 },
+	{ "DualPipeV", MQ_PIPE_DUALPIPE_V, 2 },
+	{ NULL, 0, 0 },
+};
+
 const char *mq_export_differs(const struct mq_export *e, const struct mq_transformer *said, const char *of)
 {
 	bool both = e->model->stack && said;

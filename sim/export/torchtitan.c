@@ -121,13 +121,11 @@ static const char *parts_of(const struct mq_export *e)
 
 static const char *schedule_name(const struct mq_shape *s)
 {
-	if (s->pipeline == MQ_PIPE_GPIPE)
-		return "GPipe";
-	if (s->pipeline == MQ_PIPE_ZBV)
-		return "ZBVZeroBubble";
-	if (s->pipeline == MQ_PIPE_DUALPIPE_V)
-		return "DualPipeV";
-	return s->virtual > 1 ? "Interleaved1F1B" : "1F1B";
+	const struct mq_torch_schedule *known = mq_torch_schedules;
+
+	while (known->name && known->pipeline != s->pipeline)
+		known++;
+	return known->name;
 }
 
 /* Copies and shards: HSDP where ZeRO shards over groups, plain copies where it does not at all. Shards

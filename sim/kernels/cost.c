@@ -448,17 +448,12 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	return INFINITY;
 }
 
-static bool streams_memory(const struct mq_kernel *k)
+static double *part_of(struct mq_cost_parts *p, enum mq_kernel_kind kind)
 {
-	return k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_OPTIMIZER ||
-	       k->kind == MQ_KERNEL_COPY || k->kind == MQ_KERNEL_SCAN;
-}
+	bool streams = kind == MQ_KERNEL_MEMORY || kind == MQ_KERNEL_EMBEDDING || kind == MQ_KERNEL_OPTIMIZER ||
+		       kind == MQ_KERNEL_COPY || kind == MQ_KERNEL_SCAN;
 
-static double *part_of(struct mq_cost_parts *p, const struct mq_kernel *k)
-{
-	if (k->kind == MQ_KERNEL_GEMM)
-		return &p->products_s;
-	return streams_memory(k) ? &p->memory_s : &p->arithmetic_s;
+	return kind == MQ_KERNEL_GEMM ? &p->products_s : streams ? &p->memory_s : &p->arithmetic_s;
 }
 
 struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work)
@@ -469,7 +464,7 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
 
-		*part_of(&p, k) += mq_cost_kernel(device, k);
+		*part_of(&p, (enum mq_kernel_kind)k->kind) += mq_cost_kernel(device, k);
 		p.host_s += k->graphed ? 0 : k->launches * device->host_launch_s;
 		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}

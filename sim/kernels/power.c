@@ -32,19 +32,15 @@
 #define PROBE_CLOCK .8
 enum { HALVINGS = 40 };
 
-/* Flop/s in 16 bits: Volta and Turing have no bf16. */
-static double peak_16(const struct mq_device_calib *d)
-{
-	return fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]);
-}
-
 static double flop_J(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
 	if (dtype == MQ_FP8)
 		return d->flop_J * d->flop_fp8;
 	if (dtype == MQ_FP4)
 		return d->flop_J * d->flop_fp4;
-	return d->peak_flops[dtype] > 0 ? d->flop_J * peak_16(d) / d->peak_flops[dtype] : 0;
+	double peak_16 = fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]); /* Volta and Turing have no bf16 */
+
+	return d->peak_flops[dtype] > 0 ? d->flop_J * peak_16 / d->peak_flops[dtype] : 0;
 }
 
 double mq_power_sweep_W(const struct mq_device_calib *device)

@@ -411,7 +411,6 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward, uint32_t n_devices,
 			struct mq_arena *arena);
 
-
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);
 /* The schedule's `held`: what device_memory adds up, by device and stage. */

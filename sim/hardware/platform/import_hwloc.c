@@ -99,11 +99,6 @@ static uint32_t device_at(hwloc_topology_t topology, const struct mq_machine *m,
 	return MQ_NONE;
 }
 
-static bool is_switch(hwloc_obj_t object)
-{
-	return object->subtype && !strcmp(object->subtype, "NVSwitch");
-}
-
 /* NVLink bandwidths between GPUs, and to NVSwitches where the file has them, in MB/s; a row's own entry is not a link.
  * Rows through switches that are not there have the same value everywhere. */
 static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
@@ -120,8 +115,9 @@ static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 		for (unsigned j = 0; j < distances->nbobjs; j++) {
 			double GBps = (double)distances->values[i * distances->nbobjs + j] / 1000;
 			uint32_t b = device_at(topology, m, distances->objs[j]);
+			const char *subtype = distances->objs[j]->subtype;
 
-			if (a != MQ_NONE && is_switch(distances->objs[j]) && GBps > 0) {
+			if (a != MQ_NONE && subtype && !strcmp(subtype, "NVSwitch") && GBps > 0) {
 				m->nvlink_GBps[a][a] += GBps;
 				m->nvswitch = true;
 			}
