@@ -317,8 +317,8 @@ static const char *with_suffix(const char *path, const char *suffix, struct mq_a
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct input {
-	struct mq_observed *observed;
-	uint32_t n, room, n_devices;
+	struct mq_observations observed;
+	uint32_t n_devices;
 	struct mq_logs logs;
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
@@ -353,18 +353,15 @@ static void say_short(const struct mq_samples *samples, double asked)
 static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in, struct mq_err *err)
 {
 	struct mq_samples samples;
-	struct mq_observed *part;
-	uint32_t n;
 
 	MQ_TRY(mq_samples_load(dir, c->arena, &samples, err));
-	MQ_TRY(mq_samples_calls(&samples, c->arena, &part, &n, err));
+	for (uint32_t i = 0; i < samples.n; i++)
+		MQ_TRY(mq_measured_calls(&samples.measured[i], c->arena, &in->observed, err));
 	if (strstr(samples.environment, "shared_device=1") && (!c->link_class || strcmp(c->link_class, "loopback")))
 		return mq_bad(err,
 			      "%s was measured with several ranks on one GPU: its times describe no link and no GPU "
 			      "(--link-class loopback to fit a loopback platform)",
 			      dir);
-	for (uint32_t i = 0; i < n; i++)
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
 	for (uint32_t i = 0; i < samples.n; i++)
 		if (samples.measured[i].schedule->n_devices >= in->n_devices) {
 			in->n_devices = samples.measured[i].schedule->n_devices;
@@ -386,15 +383,11 @@ static enum mq_status add_traces(struct calibrate *c, const char *const *path, u
 				 struct mq_err *err)
 {
 	struct mq_traces *traces = mq_arena_array(c->arena, 1, struct mq_traces);
-	struct mq_observed *part;
-	uint32_t count;
 
 	MQ_TRY(mq_traces_load(path, n, with_suffix(c->out, ".calls.csv", c->arena), c->arena, traces, err));
-	MQ_TRY(mq_traces_observe(traces, c->arena, &part, &count, err));
-	for (uint32_t i = 0; i < count; i++)
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
+	MQ_TRY(mq_traces_observe(traces, c->arena, &in->observed, err));
 	in->trace = &traces->trace[0];
-	in->n_devices = part[0].schedule->n_devices;
+	in->n_devices = in->observed.call[in->observed.n - 1].schedule->n_devices;
 	if (in->trace->gpu)
 		in->type = gpu_type(in->trace->gpu, c->arena);
 	if (!c->link_class && in->trace->compute_capability > 0)
@@ -421,8 +414,8 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 	}
 	MQ_TRY(mq_logs_name(&in->logs, c->link_class, c->arena, err));
 	const struct mq_log_group *first = in->logs.first;
-	for (uint32_t i = 0; first && i < first->n; i++)
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, first->observed[i]);
+	for (uint32_t i = 0; first && i < first->observed.n; i++)
+		MQ_PUSH(c->arena, in->observed.call, in->observed.n, in->observed.room, first->observed.call[i]);
 	in->n_devices = first ? first->ranks : in->n_devices;
 	c->link_class = first ? first->link_class : c->link_class;
 	return n_traces ? add_traces(c, trace, n_traces, in, err) : MQ_OK;
@@ -529,8 +522,8 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in, stru
 {
 	double total_B = recorded(in->environment, "memory_total_B=");
 	struct mq_calibration_request request = {
-		.n_observed = in->n,
-		.observed = in->observed,
+		.n_observed = in->observed.n,
+		.observed = in->observed.call,
 		.type = c->type  ? c->type :
 			in->type ? in->type :
 				   "unknown",
@@ -594,7 +587,7 @@ static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group
 				  struct mq_err *err)
 {
 	struct calibrate between = *c;
-	struct input calls = { .n = group->n, .observed = group->observed, .n_devices = group->ranks };
+	struct input calls = { .observed = group->observed, .n_devices = group->ranks };
 
 	between.link_class = group->link_class;
 	printf("between nodes (%u ranks on %u):\n", group->ranks, group->nodes);

@@ -21,15 +21,15 @@ static const char schedule_text[] =
 
 static void use(const struct mq_measured *measured, struct mq_arena *arena)
 {
-	struct mq_observed *observed;
+	struct mq_observations observed = { 0 };
 	struct mq_err err = MQ_ERR_INIT;
-	uint32_t n, n_dropped;
+	uint32_t n_dropped;
 	bool weak;
-	enum mq_status status = mq_measured_calls(measured, arena, &observed, &n, &err);
+	enum mq_status status = mq_measured_calls(measured, arena, &observed, &err);
 
 	fuzz_refused(status, &err);
-	for (uint32_t i = 0; status == MQ_OK && i < n; i++)
-		mq_assert(observed[i].task < measured->schedule->n_tasks && observed[i].time.median >= 0);
+	for (uint32_t i = 0; status == MQ_OK && i < observed.n; i++)
+		mq_assert(observed.call[i].task < measured->schedule->n_tasks && observed.call[i].time.median >= 0);
 	if (!measured->n_samples) /* a table without rows: who asks for steps looks first */
 		return;
 	mq_assert(mq_measured_step(measured, arena, &n_dropped, &weak).median >= 0);

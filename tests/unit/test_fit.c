@@ -206,8 +206,8 @@ static void join(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	char path[] = "/tmp/mq-fit-XXXXXX";
 	struct mq_measured m = { .schedule = small_schedule(&a) };
-	struct mq_observed *o;
-	uint32_t n, dropped;
+	struct mq_observations o = { 0 };
+	uint32_t dropped;
 	bool weak;
 	int fd = mkstemp(path);
 	FILE *f = fdopen(fd, "w");
@@ -222,12 +222,12 @@ static void join(void **state)
 	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
 	assert_int_equal(m.n_samples, 5);
 	assert_int_equal(m.n_disturbed, 1);
-	assert_int_equal(mq_measured_calls(&m, &a, &o, &n, &err), MQ_OK);
-	assert_int_equal(n, 2);
-	NEAR(o[0].time.median, .32, 1e-9);
-	assert_int_equal(o[0].n_dropped, 0);
-	NEAR(o[1].time.median, .5, 1e-9);
-	assert_int_equal(o[1].n_dropped, 1); /* the preempted one, of 99.5 s */
+	assert_int_equal(mq_measured_calls(&m, &a, &o, &err), MQ_OK);
+	assert_int_equal(o.n, 2);
+	NEAR(o.call[0].time.median, .32, 1e-9);
+	assert_int_equal(o.call[0].n_dropped, 0);
+	NEAR(o.call[1].time.median, .5, 1e-9);
+	assert_int_equal(o.call[1].n_dropped, 1); /* the preempted one, of 99.5 s */
 	NEAR(mq_measured_step(&m, &a, &dropped, &weak).median, 1, 1e-9);
 	assert_int_equal(dropped, 1);
 	assert_false(weak);
@@ -251,8 +251,7 @@ static void time_lost(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	char path[] = "/tmp/mq-fit-XXXXXX";
 	struct mq_measured m = { .schedule = small_schedule(&a) };
-	struct mq_observed *o;
-	uint32_t n;
+	struct mq_observations o = { 0 };
 	FILE *f = fdopen(mkstemp(path), "w");
 
 	/* Task 2 takes .5 s of a step of 1 s: 3 ms are below a hundredth of either, 7 ms above that
@@ -269,8 +268,8 @@ static void time_lost(void **state)
 	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
 	assert_int_equal(m.n_disturbed, 1);
 	assert_true(m.disturbed[2]);
-	assert_int_equal(mq_measured_calls(&m, &a, &o, &n, &err), MQ_OK);
-	assert_int_equal(o[1].n_dropped, 2);
+	assert_int_equal(mq_measured_calls(&m, &a, &o, &err), MQ_OK);
+	assert_int_equal(o.call[1].n_dropped, 2);
 	unlink(path);
 	mq_arena_fini(&a);
 }

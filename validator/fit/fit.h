@@ -45,9 +45,13 @@ struct mq_observed {
 	uint8_t imitated;      /* bits: what of it ran as something else and tells nothing of its own kind */
 	double overlapped; /* share of its time in which its device communicated: mq_measured_overlap; 0 = not known */
 };
-/* One entry per call, in task order. */
-enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
-				 struct mq_observed **observed, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_observations {
+	struct mq_observed *call;
+	uint32_t n, room;
+};
+/* Adds one entry per call, in task order. */
+enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena, struct mq_observations *to,
+				 struct mq_err *err) MQ_MUST_CHECK;
 /* Step time over clean samples (weak as above); there is one at least. */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch, uint32_t *n_dropped,
 				  bool *weak);

@@ -227,8 +227,8 @@ static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
 	return found;
 }
 
-enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena, struct mq_observed **observed,
-				 uint32_t *n, struct mq_err *err)
+enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena, struct mq_observations *to,
+				 struct mq_err *err)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t *match, *call, *member = mq_arena_array(arena, (size_t)s->n_devices + 2, uint32_t);
@@ -236,13 +236,11 @@ enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *a
 	bool *clean = mq_arena_array(arena, (size_t)m->n_samples + 1, bool);
 
 	MQ_TRY(mq_schedule_match(s, arena, &match, &call, err));
-	*observed = mq_arena_array(arena, s->n_tasks, struct mq_observed);
-	*n = 0;
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		struct call c = find_call(s, match, call, i, member);
 
 		if (c.n && m->n_samples)
-			(*observed)[(*n)++] = observe(m, &c, value, clean, value + m->n_samples);
+			MQ_PUSH(arena, to->call, to->n, to->room, observe(m, &c, value, clean, value + m->n_samples));
 	}
 	return MQ_OK;
 }

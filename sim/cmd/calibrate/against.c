@@ -43,28 +43,30 @@ static struct probe *probe_of(struct against *a, const char *schedule, const str
 static enum mq_status join(struct against *a, const char *name, const struct mq_measured *now,
 			   const struct mq_measured *then, struct mq_err *err)
 {
-	struct mq_observed *x, *y;
-	uint32_t n, m;
+	struct mq_observations x = { 0 }, y = { 0 };
 
-	MQ_TRY(mq_measured_calls(now, a->arena, &x, &n, err));
-	MQ_TRY(mq_measured_calls(then, a->arena, &y, &m, err));
-	for (uint32_t i = 0; i < n && n == m; i++) {
-		const struct mq_task *t = &now->schedule->task[x[i].task], *u = &then->schedule->task[y[i].task];
+	MQ_TRY(mq_measured_calls(now, a->arena, &x, err));
+	MQ_TRY(mq_measured_calls(then, a->arena, &y, err));
+	bool same = x.n == y.n;
+	for (uint32_t i = 0; i < x.n && same; i++) {
+		const struct mq_task *t = &now->schedule->task[x.call[i].task],
+				     *u = &then->schedule->task[y.call[i].task];
 
-		if (x[i].task != y[i].task || t->kind != u->kind || t->device != u->device || t->bytes != u->bytes)
-			n = MQ_NONE;
+		same = x.call[i].task == y.call[i].task && t->kind == u->kind && t->device == u->device &&
+		       t->bytes == u->bytes;
 	}
-	if (n != m)
+	if (!same)
 		return mq_bad(err,
 			      "--against: probe %s has other calls than the baseline's; measure with the same "
 			      "--devices, --seed and version",
 			      name);
-	for (uint32_t i = 0; i < n; i++) {
-		struct probe *p = probe_of(a, name, &now->schedule->task[x[i].task]);
+	for (uint32_t i = 0; i < x.n; i++) {
+		const struct mq_observed *o = &x.call[i], *before = &y.call[i];
+		struct probe *p = probe_of(a, name, &now->schedule->task[o->task]);
 
-		p->n_weak += x[i].weak || y[i].weak;
-		if (x[i].time.median > 0 && y[i].time.median > 0)
-			MQ_PUSH(a->arena, p->ratio, p->n, p->room, x[i].time.median / y[i].time.median);
+		p->n_weak += o->weak || before->weak;
+		if (o->time.median > 0 && before->time.median > 0)
+			MQ_PUSH(a->arena, p->ratio, p->n, p->room, o->time.median / before->time.median);
 	}
 	return MQ_OK;
 }

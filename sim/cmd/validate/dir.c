@@ -178,21 +178,3 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 	}
 	return MQ_OK;
 }
-
-enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena, struct mq_observed **observed,
-				uint32_t *n, struct mq_err *err)
-{
-	uint32_t room = 0;
-
-	*observed = NULL;
-	*n = 0;
-	for (uint32_t i = 0; i < samples->n; i++) {
-		struct mq_observed *part;
-		uint32_t count;
-
-		MQ_TRY(mq_measured_calls(&samples->measured[i], arena, &part, &count, err));
-		for (uint32_t k = 0; k < count; k++)
-			MQ_PUSH(arena, *observed, *n, room, part[k]);
-	}
-	return MQ_OK;
-}

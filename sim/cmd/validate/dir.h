@@ -38,9 +38,6 @@ struct mq_samples {
 	const char *environment; /* text of the first environment.txt, or "" */
 };
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err);
-/* All calls of all schedules in one list. */
-enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena, struct mq_observed **observed,
-				uint32_t *n, struct mq_err *err);
 
 /* Writes the platform file of a node of GPUs whose samples are in a folder: from the topology there, else
  * one machine as is usual. Says which on standard output. */

@@ -41,23 +41,16 @@ static struct mq_device_calib *device_entry(const struct mq_calib *calib, const 
 	return d ? &calib->device[d - calib->device] : NULL;
 }
 
-static enum mq_status gather(struct mq_validation *v, struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+static enum mq_status gather(struct mq_validation *v, struct mq_observations *observed, struct mq_err *err)
 {
-	uint32_t room = 0;
-
-	*observed = NULL;
-	*n = 0;
 	for (uint32_t i = 0; i < v->n_plans; i++) {
-		struct mq_observed *part;
-		uint32_t count;
+		uint32_t first = observed->n;
 
 		v->plan[i].held_out = i % 2;
 		if (i % 2)
 			continue;
-		MQ_TRY(mq_measured_calls(v->plan[i].measured, &v->arena, &part, &count, err));
-		mq_measured_overlap(v->plan[i].measured, part, count, &v->arena);
-		for (uint32_t k = 0; k < count; k++)
-			MQ_PUSH(&v->arena, *observed, *n, room, part[k]);
+		MQ_TRY(mq_measured_calls(v->plan[i].measured, &v->arena, observed, err));
+		mq_measured_overlap(v->plan[i].measured, observed->call + first, observed->n - first, &v->arena);
 	}
 	return MQ_OK;
 }
@@ -152,8 +145,7 @@ static double held_error(struct mq_validation *v, bool recalibrated)
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_session *first = &v->session[0];
-	struct mq_observed *observed;
-	uint32_t n;
+	struct mq_observations observed = { 0 };
 
 	if (v->n_plans < 4)
 		return mq_bad(err,
@@ -166,11 +158,11 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 	uint32_t n_types = find_types(v, type);
 
 	mq_assert(n_types);
-	MQ_TRY(gather(v, &observed, &n, err));
+	MQ_TRY(gather(v, &observed, err));
 	for (uint32_t t = 0; t < n_types; t++) {
 		struct mq_recalibration r = { .link = t ? NULL : link, .device = type[t] };
 
-		MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed, n, &v->arena, err));
+		MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed.call, observed.n, &v->arena, err));
 		MQ_TRY(spread(v, &r, err));
 		for (uint32_t p = 0; p < r.n_fitted; p++)
 			printf("recalibrated%s%s: %s %s%.3f\n", n_types > 1 ? ", " : "",

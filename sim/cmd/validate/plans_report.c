@@ -76,20 +76,21 @@ static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_
 static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *arena, struct op_row **row, uint32_t *n,
 			      struct mq_err *err)
 {
-	struct mq_observed *observed;
-	uint32_t *match, *call, n_observed;
+	struct mq_observations observed = { 0 };
+	uint32_t *match, *call;
 
-	MQ_TRY(mq_measured_calls(p->measured, arena, &observed, &n_observed, err));
+	MQ_TRY(mq_measured_calls(p->measured, arena, &observed, err));
 	MQ_TRY(mq_schedule_match(p->schedule, arena, &match, &call, err));
-	*row = mq_arena_array(arena, n_observed, struct op_row);
+	*row = mq_arena_array(arena, observed.n, struct op_row);
 	*n = 0;
-	for (uint32_t i = 0; i < n_observed; i++) {
-		struct op_row *r = find_row(*row, n, p->schedule, observed[i].task, n_observed, arena);
+	for (uint32_t i = 0; i < observed.n; i++) {
+		const struct mq_observed *o = &observed.call[i];
+		struct op_row *r = find_row(*row, n, p->schedule, o->task, observed.n, arena);
 
-		r->predicted[r->count] = predicted_call(p, match, call, observed[i].task);
-		r->measured[r->count] = observed[i].time.median;
-		r->low[r->count] = observed[i].time.low;
-		r->high[r->count++] = observed[i].time.high;
+		r->predicted[r->count] = predicted_call(p, match, call, o->task);
+		r->measured[r->count] = o->time.median;
+		r->low[r->count] = o->time.low;
+		r->high[r->count++] = o->time.high;
 	}
 	return MQ_OK;
 }

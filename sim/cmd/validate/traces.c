@@ -6,20 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
+#include "base/csv.h"
 #include "session/session.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Prints the table of calls, and (`path` not NULL) writes it. */
+/* Prints the table of calls, and writes it. */
 static enum mq_status tell_calls(const struct mq_traces *t, const char *path, struct mq_err *err)
 {
-	FILE *file = NULL;
+	struct mq_csv_writer w;
 
-	if (path) {
-		MQ_TRY(mq_file_open(path, &file, err));
-		fputs("collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s\n", file);
-	}
+	MQ_TRY(mq_csv_create(&w, path, "collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s",
+			     err));
 	if (t->n_rows)
 		printf("%-15s %6s %14s %7s %13s %16s\n", "collective", "ranks", "bytes", "count", "median",
 		       "without waiting");
@@ -36,11 +34,10 @@ static enum mq_status tell_calls(const struct mq_traces *t, const char *path, st
 			snprintf(bytes, sizeof(bytes), "%.0f", r->bytes);
 		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", name, ranks, *bytes ? bytes : "not told", r->count,
 		       1e6 * r->median_s, 1e6 * r->least_median_s);
-		if (file)
-			fprintf(file, "%s,%u,%s,%u,%.9g,%.9g,%.9g,%.9g\n", name, r->ranks, bytes, r->count, r->median_s,
-				r->least_median_s, r->low_s, r->high_s);
+		mq_csv_row(&w, "%s,%u,%s,%u,%g,%g,%g,%g", name, r->ranks, bytes, r->count, r->median_s,
+			   r->least_median_s, r->low_s, r->high_s);
 	}
-	return file ? mq_file_close(file, path, err) : MQ_OK;
+	return mq_csv_close(&w, err);
 }
 
 /* Two files of one rank would count everything twice. */
@@ -110,8 +107,7 @@ enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *c
 struct builder {
 	struct mq_arena *arena;
 	struct mq_schedule *schedule;
-	struct mq_observed *observed;
-	uint32_t n, room;
+	struct mq_observations *to;
 };
 
 /* Of one communicator, which all ranks are in. */
@@ -133,7 +129,7 @@ static void add(struct builder *b, const struct mq_task *task, double median, do
 	struct mq_observed o = { .schedule = s, .task = s->n_tasks, .time = { median, low, high, count } };
 
 	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, *task);
-	MQ_PUSH(b->arena, b->observed, b->n, b->room, o);
+	MQ_PUSH(b->arena, b->to->call, b->to->n, b->to->room, o);
 }
 
 static void add_works(struct builder *b, const struct mq_trace_work *work, uint32_t n)
@@ -197,11 +193,11 @@ static void add_calls(struct builder *b, const struct mq_traces *t, uint32_t ran
 		       unknown);
 }
 
-enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *arena, struct mq_observed **observed,
-				 uint32_t *n, struct mq_err *err)
+enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *arena, struct mq_observations *to,
+				 struct mq_err *err)
 {
 	uint32_t ranks = main_ranks(t), n_works;
-	struct builder b = { .arena = arena };
+	struct builder b = { arena, new_schedule("trace", ranks ? ranks : 1, arena), to };
 	const struct mq_trace **trace = mq_arena_array(arena, t->n, const struct mq_trace *);
 	struct mq_trace_work *work;
 	uint64_t without;
@@ -209,18 +205,15 @@ enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *are
 	for (uint32_t i = 0; i < t->n; i++)
 		trace[i] = &t->trace[i];
 	MQ_TRY(mq_trace_works(trace, t->n, arena, &work, &n_works, &without, err));
-	b.schedule = new_schedule("trace", ranks ? ranks : 1, arena);
 	add_works(&b, work, n_works);
 	add_calls(&b, t, ranks);
 	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were recorded%s\n",
 	       n_works, (double)without, n_works ? "" : " (record_shapes=True has them recorded)");
-	if (!b.n)
+	if (!b.schedule->n_tasks)
 		return mq_bad(err,
 			      "%s: no collective's size and no operator's shape is told: there is "
 			      "nothing to fit; profile with record_shapes=True",
 			      t->trace[0].path);
-	*observed = b.observed;
-	*n = b.n;
 	return MQ_OK;
 }
 
@@ -240,7 +233,7 @@ static enum mq_status group_of(struct mq_logs *logs, const char *path, const str
 {
 	struct mq_log_group *g = &logs->group[row->nodes > 1 ? MQ_LOG_BETWEEN : MQ_LOG_WITHIN];
 
-	if (g->n && (g->ranks != row->ranks || g->nodes != row->nodes))
+	if (g->observed.n && (g->ranks != row->ranks || g->nodes != row->nodes))
 		return mq_bad(err,
 			      "%s:%u: %u ranks on %u nodes, those before are %u on %u: each "
 			      "group is a link class of its own: fit them apart, with --link-class",
@@ -268,11 +261,8 @@ enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_are
 		struct mq_schedule **s = &schedule[group - logs->group];
 		if (!*s)
 			*s = new_schedule("nccl-tests", group->ranks, arena);
-		struct mq_observed o = { .schedule = *s,
-					 .task = (*s)->n_tasks,
-					 .time = { row[i].seconds, row[i].seconds, row[i].seconds, 1 } };
-		MQ_PUSH(arena, (*s)->task, (*s)->n_tasks, (*s)->task_room, task);
-		MQ_PUSH(arena, group->observed, group->n, group->room, o);
+		add(&(struct builder){ arena, *s, &group->observed }, &task, row[i].seconds, row[i].seconds,
+		    row[i].seconds, 1);
 	}
 	return MQ_OK;
 }
@@ -281,20 +271,21 @@ enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_a
 {
 	struct mq_log_group *within = &logs->group[MQ_LOG_WITHIN], *between = &logs->group[MQ_LOG_BETWEEN];
 	const char *comma = names ? strchr(names, ',') : NULL;
+	bool in_node = within->observed.n, across = between->observed.n;
 
-	if (between->n && !names)
+	if (across && !names)
 		return mq_bad(
 			err, "these logs are of %u nodes: name the class of the links between them with --link-class%s",
-			between->nodes, within->n ? " WITHIN,BETWEEN (inside a node, between nodes)" : "");
-	if (within->n && between->n && (!comma || strchr(comma + 1, ',') || comma == names || !comma[1]))
+			between->nodes, in_node ? " WITHIN,BETWEEN (inside a node, between nodes)" : "");
+	if (in_node && across && (!comma || strchr(comma + 1, ',') || comma == names || !comma[1]))
 		return mq_bad(
 			err, "--link-class %s: these logs are of one node and of %u: name both classes, WITHIN,BETWEEN",
 			names, between->nodes);
-	if (comma && (within->n || between->n) && !(within->n && between->n))
+	if (comma && in_node != across)
 		return mq_bad(err, "--link-class %s: what is measured is of one class: give one name", names);
 	within->link_class = comma ? mq_arena_printf(arena, "%.*s", (int)(comma - names), names) : names;
 	between->link_class = comma ? comma + 1 : names;
-	logs->first = within->n ? within : between->n ? between : NULL;
-	logs->second = within->n && between->n ? between : NULL;
+	logs->first = in_node ? within : across ? between : NULL;
+	logs->second = in_node && across ? between : NULL;
 	return MQ_OK;
 }

@@ -14,19 +14,19 @@ struct mq_traces {
 	uint32_t *n_calls;           /* [n] */
 	struct mq_trace_row *row;    /* [n_rows] all calls, waiting taken off */
 };
-/* Reads them, says on standard output what is in them, and (`csv` not NULL) writes the table of calls. */
+/* Reads them, says on standard output what is in them, and writes the table of calls. */
 enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *csv, struct mq_arena *arena,
 			      struct mq_traces *traces, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Observations that a calibration can be fitted to; says what it leaves out. */
-enum mq_status mq_traces_observe(const struct mq_traces *traces, struct mq_arena *arena, struct mq_observed **observed,
-				 uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+/* Adds observations that a calibration can be fitted to, one at least; says what it leaves out. */
+enum mq_status mq_traces_observe(const struct mq_traces *traces, struct mq_arena *arena, struct mq_observations *to,
+				 struct mq_err *err) MQ_MUST_CHECK;
 
 /* Logs of ranks on one node, and of ranks on several. */
 enum { MQ_LOG_WITHIN, MQ_LOG_BETWEEN, MQ_N_LOG_GROUPS };
 struct mq_log_group {
-	uint32_t n, room, ranks, nodes; /* nodes: 0 = not told */
-	struct mq_observed *observed;
+	struct mq_observations observed;
+	uint32_t ranks, nodes;  /* nodes: 0 = not told */
 	const char *link_class; /* NULL = not named */
 };
 struct mq_logs {
