@@ -13,16 +13,8 @@
 #include "study/study.h"
 #include "base/csv.h"
 
-struct asking {
-	const struct mq_study *study;
-	const struct mq_point *point;
-	const struct mq_session *session;
-	FILE *file;
-	struct mq_err *err;
-};
-
 /* Judges plans under the point's question with one change more; a batch of 0 leaves the batch. */
-static enum mq_status judge_changed(const struct asking *a, const char *change, double batch,
+static enum mq_status judge_changed(const struct mq_answering *a, const char *change, double batch,
 				    const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	struct mq_asked q = a->point->asked;
@@ -47,21 +39,21 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 
 /* ---- sensitivity --------------------------------------------------------------------------------------- */
 
-static void put_sensitivity(const struct asking *a, const char *target, double factor, const struct mq_result *base,
-			    const struct mq_result *r)
+static void put_sensitivity(const struct mq_answering *a, const char *target, double factor, const struct mq_result *r)
 {
-	double elasticity = (r->step_time_s / base->step_time_s - 1) / (factor - 1) + 0.0; /* no "-0" */
-	struct mq_csv_writer w = { .file = a->file, .path = "row" };
+	double base_s = a->outcome.best[0].result.step_time_s;
+	double elasticity = (r->step_time_s / base_s - 1) / (factor - 1) + 0.0; /* no "-0" */
+	struct mq_csv_writer w = { .file = a->row->file, .path = "row" };
 
-	fputs("\nS,", a->file);
+	fputs("\nS,", w.file);
 	mq_csv_put(&w, "%s,%g,%g,%g,%s", target, factor, r->verdict == MQ_VERDICT_OK ? r->step_time_s : (double)NAN,
 		   r->verdict == MQ_VERDICT_OK ? elasticity : (double)NAN, mq_verdict_name(r->verdict));
 }
 
-static enum mq_status ask_target(const struct asking *a, const struct mq_candidate *best, const char *target)
+static enum mq_status ask_target(const struct mq_answering *a, const char *target)
 {
 	const double factor[2] = { 1 - a->study->sensitivity, 1 + a->study->sensitivity };
-	const struct mq_plan *plan = best->plan;
+	const struct mq_plan *plan = a->outcome.best[0].plan;
 	char change[256];
 
 	for (int i = 0; i < 2; i++) {
@@ -69,19 +61,20 @@ static enum mq_status ask_target(const struct asking *a, const struct mq_candida
 
 		snprintf(change, sizeof(change), "%s=%.12g", target, factor[i]);
 		MQ_TRY(judge_changed(a, change, 0, &plan, 1, &result));
-		put_sensitivity(a, target, factor[i], &best->result, &result);
+		put_sensitivity(a, target, factor[i], &result);
 	}
 	return MQ_OK;
 }
 
 /* One micro-batch fewer or more (or s of them), the samples of a micro-batch as they are. */
-static enum mq_status ask_batch(const struct asking *a, const struct mq_candidate *best)
+static enum mq_status ask_batch(const struct mq_answering *a)
 {
-	uint32_t m = best->plan->micro_batches;
+	const struct mq_plan *best = a->outcome.best[0].plan;
+	uint32_t m = best->micro_batches;
 	uint32_t step = (uint32_t)fmax(1, round(m * a->study->sensitivity));
 
 	for (int sign = -1; sign <= 1; sign += 2) {
-		struct mq_plan changed = *best->plan;
+		struct mq_plan changed = *best;
 		const struct mq_plan *plan = &changed;
 		struct mq_result result;
 
@@ -90,18 +83,15 @@ static enum mq_status ask_batch(const struct asking *a, const struct mq_candidat
 		changed.micro_batches = sign < 0 ? m - step : m + step;
 		double factor = (double)changed.micro_batches / m;
 		MQ_TRY(judge_changed(a, NULL, a->point->asked.train.batch * factor, &plan, 1, &result));
-		put_sensitivity(a, "batch", factor, &best->result, &result);
+		put_sensitivity(a, "batch", factor, &result);
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
-				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
-				    struct mq_err *err)
+enum mq_status mq_study_sensitivity(const struct mq_answering *a)
 {
 	static const char *const of_link[] = { "bw", "latency" }, *const of_device[] = { "flops", "mem_bw", "memory" };
-	const struct asking a = { study, point, session, file, err };
-	const struct mq_cluster *cluster = session->cluster;
+	const struct mq_cluster *cluster = a->session.cluster;
 	bool present[MQ_N_LINK_CLASSES] = { false };
 	char target[192];
 
@@ -110,20 +100,20 @@ enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct m
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
 		for (int i = 0; present[c] && i < 2; i++) {
 			snprintf(target, sizeof(target), "link.%s.%s", mq_link_class_name(c), of_link[i]);
-			MQ_TRY(ask_target(&a, best, target));
+			MQ_TRY(ask_target(a, target));
 		}
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		for (int i = 0; mq_first_of_type(cluster, d, NULL) && i < 3; i++) {
 			snprintf(target, sizeof(target), "device.%s.%s", cluster->device[d].type, of_device[i]);
-			MQ_TRY(ask_target(&a, best, target));
+			MQ_TRY(ask_target(a, target));
 		}
-	return ask_batch(&a, best);
+	return ask_batch(a);
 }
 
 /* ---- break-even ------------------------------------------------------------------------------------------ */
 
 struct contest {
-	const struct asking *a;
+	struct mq_answering *a;
 	const struct mq_plan *plan[2];
 	double time_s[2]; /* of the last question */
 };
@@ -185,15 +175,16 @@ static enum mq_status bisect(struct contest *c, double at[2], const double gap[2
 	return MQ_OK;
 }
 
-static enum mq_status contestants(struct contest *c, struct mq_session *s, const struct mq_search_outcome *outcome,
-				  struct mq_err *err)
+static enum mq_status contestants(struct contest *c)
 {
 	const struct mq_study *study = c->a->study;
+	const struct mq_search_outcome *outcome = &c->a->outcome;
+	struct mq_session *s = &c->a->session;
 
 	if (!study->breakeven_plan[0]) {
 		if (outcome->n_best < 2)
-			return mq_bad(err, "break-even: the search found one plan only; name two with "
-					   "breakeven.plan_a and breakeven.plan_b");
+			return mq_bad(c->a->err, "break-even: the search found one plan only; name two with "
+						 "breakeven.plan_a and breakeven.plan_b");
 		c->plan[0] = outcome->best[0].plan;
 		c->plan[1] = outcome->best[1].plan;
 		return MQ_OK;
@@ -201,8 +192,8 @@ static enum mq_status contestants(struct contest *c, struct mq_session *s, const
 	for (int i = 0; i < 2; i++) {
 		struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
 
-		MQ_TRY(mq_plan_load(study->breakeven_plan[i], s->model, s->cluster, &s->arena, plan, err));
-		MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
+		MQ_TRY(mq_plan_load(study->breakeven_plan[i], s->model, s->cluster, &s->arena, plan, c->a->err));
+		MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, c->a->err));
 		c->plan[i] = plan;
 	}
 	return MQ_OK;
@@ -223,37 +214,34 @@ static enum mq_status find_tie(struct contest *c, double *factor, char ends[2][8
 }
 
 /* A plan that cannot run there is an answer, too: the row says so. */
-enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
-				  struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file,
-				  struct mq_err *err)
+enum mq_status mq_study_breakeven(struct mq_answering *a)
 {
-	const struct asking a = { study, point, session, file, err };
-	struct contest c = { .a = &a, .time_s = { (double)NAN, (double)NAN } };
-	struct mq_csv_writer w = { .file = file, .path = "row" };
+	struct contest c = { .a = a, .time_s = { (double)NAN, (double)NAN } };
+	struct mq_csv_writer w = { .file = a->row->file, .path = "row" };
+	const char *target = a->study->breakeven_target;
 	char ends[2][8] = { "", "" }, answer[600];
 	const char *plan[2];
 	double factor = (double)NAN;
-	enum mq_status status = contestants(&c, session, outcome, err);
+	enum mq_status status = contestants(&c);
 
 	if (status == MQ_OK)
 		status = find_tie(&c, &factor, ends);
 	if (status != MQ_OK)
-		snprintf(answer, sizeof(answer), "%s", err->text);
+		snprintf(answer, sizeof(answer), "%s", a->err->text);
 	else if (isnan(factor) && (!strcmp(ends[0], "tie") || !strcmp(ends[1], "tie")))
 		snprintf(answer, sizeof(answer), "A and B take the same time at %s of 1/32 to 32 times %s",
-			 strcmp(ends[0], ends[1]) ? "one end" : "both ends", study->breakeven_target);
+			 strcmp(ends[0], ends[1]) ? "one end" : "both ends", target);
 	else if (isnan(factor))
-		snprintf(answer, sizeof(answer), "%s is faster from 1/32 to 32 times %s", ends[0],
-			 study->breakeven_target);
+		snprintf(answer, sizeof(answer), "%s is faster from 1/32 to 32 times %s", ends[0], target);
 	else
-		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0], factor,
-			 study->breakeven_target, strcmp(ends[0], "A") ? "A" : "B");
-	fputs("\nB,", file);
+		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0], factor, target,
+			 strcmp(ends[0], "A") ? "A" : "B");
+	fputs("\nB,", w.file);
 	for (int i = 0; i < 2; i++) {
-		plan[i] = c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster, &session->arena) : "";
+		plan[i] = c.plan[i] ? mq_plan_describe(c.plan[i], a->session.cluster, &a->session.arena) : "";
 		c.time_s[i] = isnan(factor) ? (double)NAN : c.time_s[i];
 	}
-	mq_csv_put(&w, "%s,%g,%g,%g,%s,%s,%s,%s,%s", study->breakeven_target, factor, c.time_s[0], c.time_s[1], ends[0],
-		   ends[1], plan[0], plan[1], answer);
+	mq_csv_put(&w, "%s,%g,%g,%g,%s,%s,%s,%s,%s", target, factor, c.time_s[0], c.time_s[1], ends[0], ends[1],
+		   plan[0], plan[1], answer);
 	return MQ_OK;
 }

@@ -68,10 +68,10 @@ static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, c
 											    "");
 }
 
-static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const struct mq_search_outcome *outcome,
-		     struct mq_arena *arena)
+static void put_best(struct mq_answering *a)
 {
-	const struct mq_candidate *best = &outcome->best[0];
+	const struct mq_session *s = &a->session;
+	const struct mq_candidate *best = &a->outcome.best[0];
 	const struct mq_result *r = &best->result;
 	struct mq_degrees g = mq_plan_degrees(best->plan);
 	const struct mq_config *c = &best->plan->config[best->plan->config_of[0]];
@@ -82,97 +82,95 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const 
 
 	if (!(tokens > 0))
 		tokens = (double)NAN;
-	mq_csv_put(w, "%s", mq_verdict_name(r->verdict));
-	mq_table_put(w, MQ_TABLE_whatif, "step_time_s", r);
-	mq_csv_put(w, "%u,%g,%g,%g,%g", g.n_devices, usd, kWh, usd / tokens, kWh / tokens);
-	mq_table_put(w, MQ_TABLE_whatif, "compute_s", r);
-	mq_csv_put(w, "%s,%s,%lu,%016lx,%.0u,%.0u,%.0u,%u,%s,%s,%s", r->bottleneck, best->engine,
-		   (unsigned long)outcome->proposals, best->hash, g.dp, g.tp, g.pp, best->plan->micro_batches,
+	mq_csv_put(a->row, "%s", mq_verdict_name(r->verdict));
+	mq_table_put(a->row, MQ_TABLE_whatif, "step_time_s", r);
+	mq_csv_put(a->row, "%u,%g,%g,%g,%g", g.n_devices, usd, kWh, usd / tokens, kWh / tokens);
+	mq_table_put(a->row, MQ_TABLE_whatif, "compute_s", r);
+	mq_csv_put(a->row, "%s,%s,%lu,%016lx,%.0u,%.0u,%.0u,%u,%s,%s,%s", r->bottleneck, best->engine,
+		   (unsigned long)a->outcome.proposals, best->hash, g.dp, g.tp, g.pp, best->plan->micro_batches,
 		   mq_pipeline_name(best->plan->pipeline), mq_recompute_name(c->recompute),
-		   mq_plan_describe(best->plan, s->cluster, arena));
+		   mq_plan_describe(best->plan, s->cluster, &a->session.arena));
 }
 
 /* Quantiles of the step over draws; empty where every rank for itself is too much to simulate. */
-static enum mq_status put_jitter(struct mq_csv_writer *w, const struct mq_point *point, struct mq_session *s,
-				 const struct mq_candidate *best, struct mq_err *err)
+static enum mq_status put_jitter(struct mq_answering *a)
 {
 	struct mq_jitter_samples d;
 
-	MQ_TRY(mq_session_jitter_sample(s, best->plan, &point->jitter, false, &d, err));
+	MQ_TRY(mq_session_jitter_sample(&a->session, a->outcome.best[0].plan, &a->point->jitter, false, &d, a->err));
 	if (d.none)
-		mq_csv_put(w, ",,,");
+		mq_csv_put(a->row, ",,,");
 	else
-		mq_csv_put(w, "%g,%g,%g,%g", d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s));
+		mq_csv_put(a->row, "%g,%g,%g,%g", d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s));
 	return MQ_OK;
 }
 
-static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, const struct mq_session *s,
-			 const struct mq_candidate *best)
+static struct mq_goodput goodput(const struct mq_answering *a)
 {
-	struct mq_goodput g = mq_session_goodput(s, best->plan, &best->result, &point->failures);
+	const struct mq_candidate *best = &a->outcome.best[0];
 
-	mq_csv_put(w, "%g,%g,%g,%g,%g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
+	return mq_session_goodput(&a->session, best->plan, &best->result, &a->point->failures);
 }
 
 /* With all that failures cost, where they are asked for. */
-static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
-		      const struct mq_session *s, const struct mq_candidate *best)
+static void put_epoch(const struct mq_answering *a)
 {
-	double epoch_s =
-		study->epoch / best->result.samples_per_s / (study->epoch_tokens ? s->model->tokens_per_sample : 1);
+	const struct mq_candidate *best = &a->outcome.best[0];
+	const struct mq_session *s = &a->session;
+	double epoch_s = a->study->epoch / best->result.samples_per_s /
+			 (a->study->epoch_tokens ? s->model->tokens_per_sample : 1);
 
-	if (study->fails)
-		epoch_s /= mq_session_goodput(s, best->plan, &best->result, &point->failures).goodput;
-
-	mq_csv_put(w, "%g,%g,%g", epoch_s, mq_step_usd(s->cluster, best->plan, epoch_s),
+	if (a->study->fails)
+		epoch_s /= goodput(a).goodput;
+	mq_csv_put(a->row, "%g,%g,%g", epoch_s, mq_step_usd(s->cluster, best->plan, epoch_s),
 		   mq_step_kWh(s->cluster, best->plan, epoch_s));
 }
 
 /* Row and further lines of a point that has a plan. */
-static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
-				 struct mq_session *session, const struct mq_search_outcome *outcome,
-				 struct mq_err *err)
+static enum mq_status put_answer(struct mq_answering *a)
 {
-	put_best(w, session, outcome, &session->arena);
-	if (study->epoch > 0)
-		put_epoch(w, study, point, session, &outcome->best[0]);
-	if (study->jitters)
-		MQ_TRY(put_jitter(w, point, session, &outcome->best[0], err));
-	if (study->fails)
-		put_failures(w, point, session, &outcome->best[0]);
-	struct mq_session_trust trust =
-		mq_session_trust(session, outcome->best[0].plan, &outcome->best[0].result, &session->arena);
-	mq_trust_put_answer(w, &trust.answer);
-	mq_csv_put_text(w, mq_session_assumed(session, &session->arena));
-	if (study->sensitivity > 0)
-		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
-	if (study->breakeven_target)
-		MQ_TRY(mq_study_breakeven(study, point, session, outcome, w->file, err));
-	return MQ_OK;
+	const struct mq_candidate *best = &a->outcome.best[0];
+	struct mq_session *s = &a->session;
+
+	put_best(a);
+	if (a->study->epoch > 0)
+		put_epoch(a);
+	if (a->study->jitters)
+		MQ_TRY(put_jitter(a));
+	if (a->study->fails) {
+		struct mq_goodput g = goodput(a);
+
+		mq_csv_put(a->row, "%g,%g,%g,%g,%g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
+	}
+	struct mq_session_trust trust = mq_session_trust(s, best->plan, &best->result, &s->arena);
+	mq_trust_put_answer(a->row, &trust.answer);
+	mq_csv_put_text(a->row, mq_session_assumed(s, &s->arena));
+	if (a->study->sensitivity > 0)
+		MQ_TRY(mq_study_sensitivity(a));
+	return a->study->breakeven_target ? mq_study_breakeven(a) : MQ_OK;
 }
 
-static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
-				struct mq_session *session, const char *plan_path, bool *crashed, struct mq_err *err)
+static enum mq_status put_point(struct mq_answering *a, const char *plan_path, bool *crashed)
 {
-	struct mq_search_outcome outcome;
+	struct mq_session *s = &a->session;
 	const char *why, *verdict;
-	enum mq_status status = mq_study_search(study, point, session, &outcome, err);
+	enum mq_status status = mq_study_search(a->study, a->point, s, &a->outcome, a->err);
 
 	if (status == MQ_ETIME)
 		return status;
 	if (status != MQ_OK) {
-		put_nothing(w, study, "refused", err->text);
+		put_nothing(a->row, a->study, "refused", a->err->text);
 		return MQ_OK;
 	}
-	*crashed = outcome.crashed > 0;
-	if (!outcome.n_best) {
-		verdict = mq_study_no_plan(&outcome, &session->arena, &why);
-		put_nothing(w, study, verdict, why);
+	*crashed = a->outcome.crashed > 0;
+	if (!a->outcome.n_best) {
+		verdict = mq_study_no_plan(&a->outcome, &s->arena, &why);
+		put_nothing(a->row, a->study, verdict, why);
 		return MQ_OK;
 	}
 	if (plan_path)
-		MQ_TRY(mq_plan_save(outcome.best[0].plan, session->model, session->cluster, plan_path, err));
-	return put_answer(w, study, point, session, &outcome, err);
+		MQ_TRY(mq_plan_save(a->outcome.best[0].plan, s->model, s->cluster, plan_path, a->err));
+	return put_answer(a);
 }
 
 /* The row of a point that no simulator lived through. */
@@ -187,17 +185,17 @@ static void put_crash(struct mq_csv_writer *w, const struct mq_study *study, con
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
 			    struct mq_arena *arena, const char **row, struct mq_err *err)
 {
-	struct mq_session session = { 0 };
 	bool crashed = false;
 	char *text;
 	size_t size;
 	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = "row" };
+	struct mq_answering a = { .study = study, .point = point, .row = &w, .err = err };
 
 	mq_assert(w.file);
 	mq_study_put_head(&w, study, point);
 	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
-						put_point(&w, study, point, &session, plan_path, &crashed, err);
-	mq_session_close(&session);
+						put_point(&a, plan_path, &crashed);
+	mq_session_close(&a.session);
 	if (status == MQ_ETIME) {
 		rewind(w.file);
 		w.column = 0;

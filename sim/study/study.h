@@ -126,14 +126,19 @@ const char *mq_study_refused(const struct mq_study *study, const struct mq_point
 /* Why an outcome has no plan: its verdict, and *why in words. */
 const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena, const char **why);
 
+/* A point in the answering: its session, the plans found for it, and the row that is written of them. */
+struct mq_answering {
+	const struct mq_study *study;
+	const struct mq_point *point;
+	struct mq_session session;
+	struct mq_search_outcome outcome;
+	struct mq_csv_writer *row;
+	struct mq_err *err;
+};
 /* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
- * "B,target,..." (breakeven.csv) to `file`. */
-enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
-				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
-				    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
-				  struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file,
-				  struct mq_err *err) MQ_MUST_CHECK;
+ * "B,target,..." (breakeven.csv) behind the row. */
+enum mq_status mq_study_sensitivity(const struct mq_answering *a) MQ_MUST_CHECK;
+enum mq_status mq_study_breakeven(struct mq_answering *a) MQ_MUST_CHECK;
 
 /* From DIR/whatif.csv and the tables beside it: scaling.csv, losses.csv, pareto.csv, and answers in
  * words to `words`. */
