@@ -95,9 +95,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	int saved = mq_json_begin(o.json);
 	if (status == MQ_OK)
 		status = fit(&o, err);
-	mq_json_done(saved);
-	if (status == MQ_OK && o.json)
-		mq_tables_json(o.score.out, shown, stdout);
+	mq_json_done(saved, o.score.out, status == MQ_OK ? shown : NULL);
 	return status;
 }
 

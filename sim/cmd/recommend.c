@@ -329,9 +329,7 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 	if (status == MQ_ENOPLAN)
 		fprintf(said, "%s\n", err->text);
 	fclose(said);
-	mq_json_done(saved);
-	if (saved >= 0)
-		mq_tables_json(r->dir, shown, stdout);
+	mq_json_done(saved, r->dir, shown);
 	if (status != MQ_OK && status != MQ_ENOPLAN)
 		return status;
 	const struct mq_err answer_err = *err;

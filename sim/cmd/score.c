@@ -98,10 +98,8 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	int saved = mq_json_begin(o->json);
 	enum mq_status status = hold(o, &mean, err);
-	mq_json_done(saved);
+	mq_json_done(saved, o->score.out, status == MQ_OK ? shown : NULL);
 	MQ_TRY(status);
-	if (o->json)
-		mq_tables_json(o->score.out, shown, stdout);
 	MQ_TRY(mq_tables_page(
 		o->score.out,
 		mq_arena_printf(o->score.arena, "Predictions and %s", mq_score_stem(o->score.input, o->score.arena)),

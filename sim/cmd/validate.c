@@ -146,7 +146,7 @@ static void say_dry(const struct mq_validation *v, const struct mq_replay_call *
 
 		devices = p->schedule->n_devices > devices ? p->schedule->n_devices : devices;
 		printf("%-26s %2u devices %6u tasks, %s on the fullest: %s\n", p->name, p->schedule->n_devices,
-		       p->schedule->n_tasks, mq_text_B(p->memory_B, memory), p->plan_text);
+		       p->schedule->n_tasks, mq_text_B(p->memory[p->worst].peak_B, memory), p->plan_text);
 	}
 	printf("executor %s, %u devices, %u launches of %u + %u repetitions\n", call->executor, devices, call->launches,
 	       call->warmup, call->reps);
@@ -242,9 +242,7 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 		status = join(v, call.dir, err);
 	if (status == MQ_OK)
 		status = judge(o, v, dir, err);
-	mq_json_done(saved);
-	if (o->json)
-		mq_tables_json(dir, shown, stdout);
+	mq_json_done(saved, dir, shown);
 	return status;
 }
 

@@ -499,9 +499,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		status = o.dry_run ? dry_run(&w, err) : run_study(&w, err);
 	if (w.claims >= 0)
 		close(w.claims);
-	mq_json_done(saved);
-	if (saved >= 0)
-		mq_tables_json(o.dir, shown, stdout);
+	mq_json_done(saved, o.dir, shown);
 	mq_arena_fini(&w.arena);
 	return status;
 }

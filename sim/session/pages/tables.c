@@ -113,7 +113,7 @@ static void put_cell(const struct mq_csv *csv, uint32_t r, uint32_t c, FILE *f)
 		mq_json_put_text(f, text);
 }
 
-void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f)
+static void put_json(const char *dir, const struct mq_shown_table *table, FILE *f)
 {
 	struct mq_page p = { .arena = MQ_ARENA_INIT, .dir = dir };
 	struct mq_csv csv;
@@ -155,11 +155,13 @@ int mq_json_begin(bool json)
 	return saved;
 }
 
-void mq_json_done(int saved)
+void mq_json_done(int saved, const char *dir, const struct mq_shown_table *table)
 {
 	if (saved < 0)
 		return;
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
 	close(saved);
+	if (table)
+		put_json(dir, table, stdout);
 }

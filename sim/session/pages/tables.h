@@ -19,13 +19,11 @@ void mq_page_tables(struct mq_page *page, const struct mq_shown_table *table);
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
 			      struct mq_err *err) MQ_MUST_CHECK;
 
-/* {"score": [{"row_id": "a", "step_time_s": 1.5}, ...], ...}: a member per table, an object per row; what says how far
- * to trust a prediction is an object in it, "trust". */
-void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *file);
-
 /* With --json standard output is for the result alone: until mq_json_done what is printed for people goes to
  * standard error. Returns what mq_json_done needs; -1 where `json` is false, and nothing is done. */
 int mq_json_begin(bool json);
-void mq_json_done(int saved);
+/* Prints {"score": [{"row_id": "a", "step_time_s": 1.5}, ...], ...}: a member per table (NULL: there are none to print),
+ * an object per row; what says how far to trust a prediction is an object in it, "trust". */
+void mq_json_done(int saved, const char *dir, const struct mq_shown_table *table);
 
 #endif
