@@ -265,12 +265,9 @@ struct near_by {
 	const struct runs *fit;
 	const double *from; /* [n_params] where fitted_s holds */
 	double *x;          /* [n_params] */
-	uint32_t n, *row;   /* [n] */
-	double *measured, *weight;
-	uint32_t *group;
-	uint32_t n_free;
+	struct mq_fit problem;
+	uint32_t *row; /* [problem.n_obs] */
 	struct mq_fit_param free[MAX_PARAMS];
-	uint32_t param_of[MAX_PARAMS];
 };
 
 static void predict_near(void *context, double *predicted)
@@ -281,7 +278,7 @@ static void predict_near(void *context, double *predicted)
 
 	for (uint32_t p = 0; p < n_params; p++)
 		moved[p] = log(s->x[p] / s->from[p]);
-	for (uint32_t i = 0; i < s->n; i++) {
+	for (uint32_t i = 0; i < s->problem.n_obs; i++) {
 		const double *slope = s->fit->slope + (size_t)s->row[i] * n_params;
 		double sum = 0;
 
@@ -304,21 +301,27 @@ static uint32_t rows_of(const struct runs *f, uint32_t table)
 static void take_rows(struct near_by *s, uint32_t without, struct mq_arena *arena)
 {
 	const struct runs *f = s->fit;
+	double *measured = mq_arena_array(arena, f->n_rows, double), *weight = mq_arena_array(arena, f->n_rows, double);
+	uint32_t *group = mq_arena_array(arena, f->n_rows, uint32_t), n = 0;
 
 	s->row = mq_arena_array(arena, f->n_rows, uint32_t);
-	s->measured = mq_arena_array(arena, f->n_rows, double);
-	s->weight = mq_arena_array(arena, f->n_rows, double);
-	s->group = mq_arena_array(arena, f->n_rows, uint32_t);
 	for (uint32_t i = 0; i < f->n_rows; i++) {
 		const struct row *r = &f->row[i];
 
 		if (r->table == without || !(r->fitted_s > 0))
 			continue;
-		s->row[s->n] = i;
-		s->measured[s->n] = r->measured_s;
-		s->weight[s->n] = (double)f->n_rows / (f->n_tables * (double)rows_of(f, r->table));
-		s->group[s->n++] = r->group;
+		s->row[n] = i;
+		measured[n] = r->measured_s;
+		weight[n] = (double)f->n_rows / (f->n_tables * (double)rows_of(f, r->table));
+		group[n++] = r->group;
 	}
+	s->problem = (struct mq_fit){ .n_obs = n,
+				      .measured = measured,
+				      .weight = weight,
+				      .group = group,
+				      .param = s->free,
+				      .predict = predict_near,
+				      .context = s };
 }
 
 /* Do the rows of another table than `without` depend on a parameter? */
@@ -347,28 +350,13 @@ static void take_params(struct near_by *s, uint32_t without)
 
 		if (without != MQ_NONE && !informed(f, p, without))
 			continue;
-		s->param_of[s->n_free] = p;
-		s->free[s->n_free++] = (struct mq_fit_param){
+		s->free[s->problem.n_params++] = (struct mq_fit_param){
 			.name = knob->name,
 			.value = &s->x[p],
 			.min = fmax(knob->min, s->from[p] * exp(-REACH)),
 			.max = fmin(knob->max, s->from[p] * exp(REACH)),
 		};
 	}
-}
-
-static struct mq_fit problem(struct near_by *s, uint32_t without, struct mq_arena *arena)
-{
-	take_rows(s, without, arena);
-	take_params(s, without);
-	return (struct mq_fit){ .n_obs = s->n,
-				.n_params = s->n_free,
-				.measured = s->measured,
-				.weight = s->weight,
-				.group = s->group,
-				.param = s->free,
-				.predict = predict_near,
-				.context = s };
 }
 
 static double residual(const struct runs *f, uint32_t row, const double *seconds)
@@ -401,15 +389,15 @@ static enum mq_status step(struct runs *f, double *x, bool *taken, struct mq_err
 	double *before = mq_arena_array(&scratch, f->n_rows, double);
 	double *after = mq_arena_array(&scratch, f->n_rows, double);
 	struct near_by s = { .fit = f, .from = x, .x = to };
-	struct mq_fit fit;
 	enum mq_status status;
 
 	*taken = false;
 	memcpy(to, x, f->n_params * sizeof(*x));
 	for (uint32_t i = 0; i < f->n_rows; i++)
 		before[i] = f->row[i].fitted_s;
-	fit = problem(&s, MQ_NONE, &scratch);
-	status = mq_fit_solve(&fit, &scratch, err);
+	take_rows(&s, MQ_NONE, &scratch);
+	take_params(&s, MQ_NONE);
+	status = mq_fit_solve(&s.problem, &scratch, err);
 	for (int half = 0; half <= HALVINGS && !*taken && status == MQ_OK; half++) {
 		for (uint32_t p = 0; half && p < f->n_params; p++)
 			to[p] = sqrt(to[p] * x[p]);
@@ -433,8 +421,9 @@ static enum mq_status intervals(struct runs *f, const double *x, struct mq_err *
 
 	memcpy(to, x, f->n_params * sizeof(*x));
 	mq_rng_seed(&rng, f->seed);
-	struct mq_fit fit = problem(&s, MQ_NONE, &scratch);
-	MQ_TRY(mq_fit_bootstrap(&fit, f->n_draws, &rng, &scratch, draws, err));
+	take_rows(&s, MQ_NONE, &scratch);
+	take_params(&s, MQ_NONE);
+	MQ_TRY(mq_fit_bootstrap(&s.problem, f->n_draws, &rng, &scratch, draws, err));
 	for (uint32_t p = 0; p < f->n_params; p++) {
 		f->param[p].low = s.free[p].low;
 		f->param[p].high = s.free[p].high;
@@ -480,13 +469,14 @@ static enum mq_status leave_out(struct runs *f, bool *own, struct mq_err *err)
 		x[p] = f->param[p].value;
 	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1; t++) {
 		struct near_by s = { .fit = f, .from = x, .x = to };
-		struct mq_fit fit = problem(&s, t, &scratch);
 
+		take_rows(&s, t, &scratch);
+		take_params(&s, t);
 		memcpy(to, x, sizeof(to));
 		for (uint32_t p = 0; p < f->n_params; p++)
 			own[t * f->n_params + p] = !informed(f, p, t);
-		if (fit.n_params)
-			MQ_TRY(mq_fit_solve(&fit, &scratch, err));
+		if (s.problem.n_params)
+			MQ_TRY(mq_fit_solve(&s.problem, &scratch, err));
 		memcpy(f->without + (size_t)t * f->n_params, to, f->n_params * sizeof(*to));
 		MQ_TRY(predict(f, to, t, MQ_NONE, seconds, err));
 		for (uint32_t i = 0; i < f->n_rows; i++)
