@@ -606,8 +606,7 @@ static enum mq_status save_platform(struct calibrate *c, const struct input *in,
 					     .samples = c->from.item[0],
 					     .n_devices = in->n_devices,
 					     .n_cpus = c->cpus,
-					     .cpu = &fit[1],
-					     .cpu_memory_B = fit[1].device.memory_B };
+					     .cpu = &fit[1] };
 
 		MQ_TRY(mq_node_gpu_save(&node, c->platform_out, &link, err));
 		if (!c->link_class)

@@ -45,10 +45,8 @@ struct mq_node_gpus {
 	struct mq_calibration *fit; /* how its GPUs are joined is added */
 	const char *samples;
 	uint32_t n_devices;
-	/* CPU devices beside them: 0, or how many, their calibration and the memory of each. */
-	uint32_t n_cpus;
+	uint32_t n_cpus; /* CPU devices beside them, and their calibration */
 	const struct mq_calibration *cpu;
-	double cpu_memory_B;
 };
 /* `link`: the class that joins the GPUs. MQ_ENODEV: CPU devices, and no topology to put them in. */
 enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,

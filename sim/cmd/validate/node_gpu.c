@@ -65,7 +65,7 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 		cpu = node->cpu->device;
 		cpu.pcie_Bps = cpu.mem_bw_Bps; /* its processes meet in its memory */
 		options.cpu = &cpu;
-		options.cpu_memory_B = node->cpu_memory_B;
+		options.cpu_memory_B = cpu.memory_B;
 	}
 	MQ_TRY(mq_platform_import(topology, &options, path, &report, err));
 	printf("%s: the platform of this node (%u devices, from %s)\n", path, report.n_devices, report.format);

@@ -24,7 +24,6 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 	p->schedule = lowered.schedule;
 	p->memory = lowered.memory;
 	p->worst = lowered.worst;
-	p->memory_B = lowered.memory[lowered.worst].peak_B;
 	return mq_schedule_check(p->schedule, NULL, err);
 }
 

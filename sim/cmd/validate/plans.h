@@ -10,7 +10,7 @@
 
 /* What a device held of a plan, bytes as measured, see validator/replay/memory.c. */
 struct mq_held_bytes {
-	double process, buffers, parameters, gradients, optimizer, plan_buffers, activations, peak, full;
+	double process, parameters, gradients, optimizer, peak, full;
 };
 
 struct mq_validated {
@@ -19,7 +19,6 @@ struct mq_validated {
 	struct mq_plan plan;
 	const char *plan_text; /* "dp 2 ..." */
 	struct mq_schedule *schedule;
-	double memory_B;                /* predicted peak of the device nearest its limit */
 	const struct mq_memory *memory; /* [schedule's devices] predicted */
 	uint32_t worst;                 /* the device nearest its limit */
 	struct mq_held_bytes *held;     /* [schedule's devices] measured, NULL = not */

@@ -20,8 +20,7 @@ enum {
 	PURPOSES = 6
 };
 
-static const char *const field[N_FIELDS] = { "process",      "buffers",     "parameters", "gradients", "optimizer",
-					     "plan_buffers", "activations", "peak",       "full" };
+static const char *const field[N_FIELDS] = { "process", "parameters", "gradients", "optimizer", "peak", "full" };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -161,8 +161,8 @@ static void put_plan(struct mq_csv_writer *w, struct mq_validation *v, const str
 	mq_csv_put(w, "%s,%016" PRIx64 ",%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%u,%u,%g,%s", p->name,
 		   p->schedule->plan_hash, p->plan_text, predicted, predicted * p->interval.low,
 		   predicted * p->interval.high, p->step.median, p->step.low, p->step.high, predicted / p->step.median,
-		   said.compute_s, seen.compute_s, said.exposed_comm_s, seen.exposed_comm_s, p->memory_B, compared_B,
-		   held_B, p->step.n, p->n_dropped, p->recalibrated_s,
+		   said.compute_s, seen.compute_s, said.exposed_comm_s, seen.exposed_comm_s, p->memory[p->worst].peak_B,
+		   compared_B, held_B, p->step.n, p->n_dropped, p->recalibrated_s,
 		   isnan(p->recalibrated_s) ? "" :
 		   p->held_out              ? "held-out" :
 					      "fit");
