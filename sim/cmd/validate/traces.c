@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/csv.h"
-#include "session/session.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
