@@ -209,7 +209,7 @@ static void ask_as_launched(struct options *o, const struct mq_launch *launch)
 		o->asked.batch_given = true;
 		printf("--batch %.0f, as %s says\n", batch, launch->path);
 	}
-	if (!o->asked.seq && seq >= 1 && seq <= 1e9 && strcmp(o->asked.model, launch->path)) {
+	if (!o->asked.seq && seq >= 1 && seq <= 1e9 && o->asked.model && strcmp(o->asked.model, launch->path)) {
 		o->asked.seq = (uint32_t)seq;
 		printf("--seq %.0f, as %s says\n", seq, launch->path);
 	}

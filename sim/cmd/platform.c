@@ -258,7 +258,7 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 		printf("%s: %u machines (%s); its first lines have the keys of `platform generate`\n", i.output,
 		       r.n_machines, r.format);
 		if (*r.unused)
-			printf("note: %s\n", r.unused);
+			printf("not in the file or not used: %s\n", r.unused);
 		return MQ_OK;
 	}
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,

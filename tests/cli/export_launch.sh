@@ -40,6 +40,7 @@ pipeline_parallel_schedule = "Interleaved1F1B"
 mode = "full"  # ["none", "selective", "full"]
 Y
 read_it titan.toml --batch 32
+try 2 '^maquette export: -m is missing' export --import titan.toml --batch 32 -p 32xH100 -o none.json
 echo 'torchrun --nproc_per_node 8 --nnodes 4 -m torchtitan.train --parallelism.tensor_parallel_degree=2 --parallelism.data_parallel_shard_degree 16 --training.local_batch_size 2' >override.sh
 read_it override.sh --batch 32
 cat >accelerate.yaml <<'Y'

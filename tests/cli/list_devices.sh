@@ -29,6 +29,10 @@ P
 "$M" list devices --json | python3 -c 'import json, sys
 d = {x["name"]: x for x in json.load(sys.stdin)}
 print(d["MI350X"]["peak_bf16_flops"] / d["MI355X"]["peak_bf16_flops"] - 2.2 / 2.4 < 1e-5, d["MI325X"]["memory_B"] / 2**30, d["MI325X"]["price_per_h"])'
+# AMD's machines of eight have a port for each GPU, by a cloud's name of them and by the type alone
+for p in 32xMI300X 32xMI325X 32xMI355X '4 x Standard_ND96isr_MI300X_v5' '4 x BM.GPU.MI300X.8'; do
+	try 0 'half to half, all at once: 800 GB/s each way' platform show "$p"
+done
 try 2 'no list of device: give' list device
 # measured runs are those of the index of errors
 "$M" list devices --json | python3 -c 'import csv, json, sys

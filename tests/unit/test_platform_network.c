@@ -25,17 +25,17 @@ static const struct {
 	{ "SwitchName=s0 Nodes=n[1-8] # first\nSwitchName=s1 Nodes=n[09-12],m7,\\\nm8\nswitchname=top switches=s[0-1] "
 	  "LinkSpeed=100G\n",
 	  "T4", "gpu=T4 nodes=14 fabric=fat-tree leaves=8+6",
-	  "LinkSpeed, not said: ports, their rates, oversubscription" },
+	  "LinkSpeed, ports and their rates (usual ones are taken), oversubscription (none)" },
 	/* three levels; two brackets in a name; two switches above, as in a fat tree */
 	{ "SwitchName=a Nodes=r[1-2]n[1-3]\nSwitchName=b Nodes=x\nSwitchName=c Nodes=y,z\nSwitchName=p Switches=a,b\n"
 	  "SwitchName=q Switches=c\nSwitchName=t1 Switches=p,q\nSwitchName=t2 Switches=p,q\n",
-	  "H100x4", "gpu=H100x4 nodes=9 fabric=fat-tree leaves=6+1/2", "not said" },
+	  "H100x4", "gpu=H100x4 nodes=9 fabric=fat-tree leaves=6+1/2", "usual ones are taken" },
 	{ "SwitchName=t Switches=p,q\nSwitchName=p Switches=k,l\nSwitchName=q Switches=m,n,o\nSwitchName=k Nodes=x[1-2]\n"
 	  "SwitchName=l Nodes=x[3-4]\nSwitchName=m Nodes=x[5-6]\nSwitchName=n Nodes=x[7-8]\nSwitchName=o Nodes=y\n",
-	  "T4", "gpu=T4 nodes=9 fabric=fat-tree leaves=2x2/2x2+1", "not said" },
+	  "T4", "gpu=T4 nodes=9 fabric=fat-tree leaves=2x2/2x2+1", "usual ones are taken" },
 	{ "BlockName=b1 Nodes=n[01-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n", "T4",
 	  "gpu=T4 nodes=36 fabric=fat-tree leaves=18x2", "what joins the blocks (one switch is taken), BlockSizes" },
-	{ "SwitchName=s0 Nodes=n[1-8]\n", "T4", "gpu=T4 nodes=8 fabric=fat-tree leaves=8", "not said" },
+	{ "SwitchName=s0 Nodes=n[1-8]\n", "T4", "gpu=T4 nodes=8 fabric=fat-tree leaves=8", "usual ones are taken" },
 	/* as `scontrol show topology` prints it */
 	{ "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=n3\n"
 	  "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=s[0-1]\n",
