@@ -257,17 +257,15 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	if (r.n_machines) {
 		printf("%s: %u machines (%s); its first lines have the keys of `platform generate`\n", i.output,
 		       r.n_machines, r.format);
-		if (*r.unused)
-			printf("not in the file or not used: %s\n", r.unused);
-		return MQ_OK;
+	} else {
+		printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
+		       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
+		if (r.nic_GBps > 0)
+			printf(" of %.4g GB/s", r.nic_GBps);
+		printf(" (%s)\n", r.format);
 	}
-	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
-	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
-	if (r.nic_GBps > 0)
-		printf(" of %.4g GB/s", r.nic_GBps);
-	printf(" (%s)\n", r.format);
 	if (*r.unused)
-		printf("not used: %s\n", r.unused);
+		printf("not used or not said: %s\n", r.unused);
 	return MQ_OK;
 }
 

@@ -96,6 +96,7 @@ uint32_t mq_plan_properties(const struct mq_plan *plan)
 		has |= split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1 ? MQ_NEEDS_TENSOR : 0;
 		has |= split[MQ_DIM_EXPERT] > 1 ? MQ_NEEDS_EXPERTS : 0;
 		has |= split[MQ_DIM_SEQ] > 1 ? MQ_NEEDS_SEQUENCE : 0;
+		has |= plan->config[i].recompute == MQ_RECOMPUTE_FULL ? MQ_NEEDS_RECOMPUTE : 0;
 	}
 	return has |
 	       (plan->micro_batches > 1 && mq_plan_takes_turns(plan, mq_plan_stage_count(plan)) ? MQ_NEEDS_TURNS : 0);

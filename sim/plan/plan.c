@@ -566,7 +566,8 @@ static const char *describe_decisions(const struct mq_plan *plan, const char *te
 		double value = mq_plan_value(plan, d);
 		char word[32];
 
-		if (mq_plan_leaves(plan, d) || !value)
+		if (mq_plan_leaves(plan, d) || !value ||
+		    (row->matters & MQ_NEEDS_RECOMPUTE & ~mq_plan_properties(plan)))
 			continue;
 		if (row->shown)
 			text = mq_arena_printf(arena, "%s, %s %g %s", text, row->shown, value, row->unit);

@@ -27,6 +27,11 @@ for t in bf16:2 fp32:4; do
 done
 trip "--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 3"
 grep -q '"recompute_num_layers": 3' a.json && grep -q 'method block --recompute-num-layers 3' a.sh || bad=1
+# a number of recomputed layers is said of a plan that recomputes
+for r in full:1 none:0; do
+	sed "s/\"recompute\": \"full\"/\"recompute\": \"${r%:*}\"/" a.json >r.json
+	[ "$("$M" simulate -P r.json "${ask[@]}" 2>/dev/null | grep -c '^dp .*, of 3 layers')" = ${r#*:} ] || { echo "recompute ${r%:*}"; bad=1; }
+done
 trip "--recompute-granularity full" "--recompute-method uniform" "--recompute-num-layers 4"
 grep -q '"recompute_method": "uniform"' a.json && grep -q 'method uniform --recompute-num-layers 4' a.sh || bad=1
 trip "--tensor-model-parallel-size 2" "--cpu-offloading-num-layers 3"

@@ -25,7 +25,7 @@ static const struct {
 	{ "SwitchName=s0 Nodes=n[1-8] # first\nSwitchName=s1 Nodes=n[09-12],m7,\\\nm8\nswitchname=top switches=s[0-1] "
 	  "LinkSpeed=100G\n",
 	  "T4", "gpu=T4 nodes=14 fabric=fat-tree leaves=8+6",
-	  "LinkSpeed, ports and their rates (usual ones are taken), oversubscription (none)" },
+	  "LinkSpeed, ports (usual ones are taken), oversubscription (none)" },
 	/* three levels; two brackets in a name; two switches above, as in a fat tree */
 	{ "SwitchName=a Nodes=r[1-2]n[1-3]\nSwitchName=b Nodes=x\nSwitchName=c Nodes=y,z\nSwitchName=p Switches=a,b\n"
 	  "SwitchName=q Switches=c\nSwitchName=t1 Switches=p,q\nSwitchName=t2 Switches=p,q\n",

@@ -390,8 +390,7 @@ static const char *speeds_of(struct graph *g, uint32_t levels)
 			n++;
 		}
 	if (!(sum > 0)) {
-		mq_machine_unused(g->machine, g->arena,
-				  "ports and their rates (usual ones are taken), oversubscription (none)");
+		mq_machine_unused(g->machine, g->arena, "ports (usual ones are taken), oversubscription (none)");
 		return "";
 	}
 	if (most > least)

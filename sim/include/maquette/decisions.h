@@ -69,7 +69,7 @@ MQ_API const char *mq_plan_value_text(const struct mq_plan *plan, enum mq_decisi
 MQ_API bool mq_plan_leaves(const struct mq_plan *plan, enum mq_decision_id id);
 /* All decisions of another plan. */
 MQ_API void mq_plan_copy_decisions(struct mq_plan *to, const struct mq_plan *from);
-/* MQ_NEEDS_TENSOR, _SEQUENCE, _EXPERTS and _TURNS, as the plan's configs have them. */
+/* MQ_NEEDS_TENSOR, _SEQUENCE, _EXPERTS, _RECOMPUTE and _TURNS, as the plan's configs have them. */
 MQ_API uint32_t mq_plan_properties(const struct mq_plan *plan);
 
 #endif
