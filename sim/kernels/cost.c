@@ -465,7 +465,8 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 		const struct mq_kernel *k = &work->kernel[i];
 
 		*part_of(&p, (enum mq_kernel_kind)k->kind) += mq_cost_kernel(device, k);
-		p.host_s += k->graphed ? 0 : k->launches * device->host_launch_s;
+		double looped = work->host > 1 ? k->looped * (1 - 1 / work->host) : 0;
+		p.host_s += k->graphed ? 0 : (k->launches - looped) * device->host_launch_s;
 		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
 	if (work->host > 0 && device->kind != MQ_CPU)

@@ -572,5 +572,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	forward_or_backward(&w, phase == MQ_BACKWARD);
 	if (phase == MQ_BACKWARD)
 		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) + op->fixed_bwd * w.size_B);
+	double calls = software->looped_experts && mq_op_of_experts(op) ? mq_work_calls(&w) : 1;
+	for (uint32_t i = 0; i < w.n; i++)
+		kernel[i].looped = kernel[i].launches >= calls ? kernel[i].launches * (1 - 1 / calls) : 0;
 	return w.n;
 }

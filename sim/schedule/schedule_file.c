@@ -33,6 +33,7 @@ static const struct {
 	{ "layout", offsetof(struct mq_kernel, layout), 1e3, 0, false },
 	{ "work", offsetof(struct mq_kernel, work), 1e18, 0, false },
 	{ "blocks", offsetof(struct mq_kernel, blocks), 1e9, 0, false },
+	{ "looped", offsetof(struct mq_kernel, looped), 1e9, 0, false },
 	{ "winograd", offsetof(struct mq_kernel, winograd), 1e3, 0, false },
 	{ "m", offsetof(struct mq_kernel, m), 1e9, 0, true },
 	{ "n", offsetof(struct mq_kernel, n), 1e9, 0, true },

@@ -312,6 +312,9 @@ static void test_host_bound(void **state)
 	near(mq_cost_work(d, &work), 6e-3 + 1e-6 + 1e-3);
 	work.waits = false;
 	near(mq_cost_work(d, &work), 6e-3);
+	k[0].looped = 1; /* by a library, at the machine's own pace */
+	near(mq_cost_work(d, &work), 4e-3);
+	k[0].looped = 0;
 	k[1] = (struct mq_kernel){ .kind = MQ_KERNEL_CALL, .time_s = 4e-3 }; /* the host's, at any pace of launches */
 	near(mq_cost_work(d, &work), 6e-3 + 4e-3);
 	work.host = 1e-9;

@@ -37,6 +37,7 @@ struct scenario {
 static const struct scenario scenarios[] = {
 	{ .model = GPT, .options = "", .shape = { .dp = 2, .tp = 2, .pp = 2, .sync = MQ_SYNC_ZERO1 } },
 	{ .model = GPT, .options = "host=1000", .shape = { .dp = 8 }, .seq = 64 },
+	{ .model = MOE, .options = "host=1000", .shape = { .dp = 8 }, .seq = 64 },
 	{ .model = GPT, .options = "host=100", .shape = { .dp = 2, .pp = 4 }, .seq = 64 },
 	{ .model = GPT, .options = "defer_embedding_wgrad_compute=1", .shape = { .dp = 2, .pp = 4 } },
 	{ .model = LLAMA, .options = "attention=eager,rope=eager", .shape = { .dp = 1 } },

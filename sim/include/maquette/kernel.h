@@ -77,6 +77,7 @@ struct mq_kernel {
 	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
 	double blocks;          /* MQ_KERNEL_MEMORY: thread blocks that share them; 0 = enough for the device */
 	double launches;        /* kernels that the host launches for it (eager) */
+	double looped;          /* of these, those in a loop of the library: its host time is the machine's own */
 	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
 	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
