@@ -199,7 +199,7 @@ static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 		}
 	}
 	if (worst_point != MQ_NONE && !isnan(worst))
-		fprintf(t->words, "loss: %s costs at most %+.2f %% of step time (%s)\n", x->key, 100 * worst,
+		fprintf(t->words, "loss: %s changes step time by %+.2f %% at worst (%s)\n", x->key, 100 * worst,
 			place(t, worst_point, NULL));
 }
 

@@ -291,7 +291,7 @@ static void test_answers(void **state)
 	assert_true(cell("pareto.csv", 1, "on_front") == 0); /* dearer and slower than point 0 */
 	assert_true(cell("pareto.csv", 4, "on_front") == 1);
 	assert_non_null(strstr(words, "16 devices at 90.0 % efficiency; falls under 80 % at 32 devices"));
-	assert_non_null(strstr(words, "rank.0.clock costs at most +50.00 %"));
+	assert_non_null(strstr(words, "loss: rank.0.clock changes step time by +50.00 % at worst"));
 	free(words);
 }
 
