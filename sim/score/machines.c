@@ -72,16 +72,12 @@ static const char *read_count(const char *item, uint32_t *count, struct mq_arena
 	char *end;
 	unsigned long n = strtoul(colon ? colon + 1 : item, &end, 10);
 
-	*count = 0;
-	if (colon && !*end)
-		*count = n <= UINT32_MAX ? (uint32_t)n : 0;
-	else if (!colon && end > item && (*end == 'x' || *end == ' '))
-		*count = n <= UINT32_MAX ? (uint32_t)n : 0;
-	else
+	bool counted = colon ? !*end : end > item && (*end == 'x' || *end == ' ');
+
+	*count = counted && n <= UINT32_MAX ? (uint32_t)n : 0;
+	if (!counted)
 		return item;
-	if (colon)
-		return mq_arena_printf(arena, "%.*s", (int)(colon - item), item);
-	return end + strspn(end, "x ");
+	return colon ? mq_arena_printf(arena, "%.*s", (int)(colon - item), item) : end + strspn(end, "x ");
 }
 
 /* `gpus` devices of one type as items of a mix: whole machines, and one with what is left. */

@@ -227,11 +227,7 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 
 enum { ROWS, MEMORY, REFUSED, GROUPS, TRUST, FITTED, SUMMARY, N_OUTPUTS };
 
-struct outputs {
-	struct mq_csv_writer of[N_OUTPUTS];
-};
-
-static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
+static enum mq_status open_outputs(const struct mq_score_options *o, struct mq_csv_writer *w, struct mq_err *err)
 {
 	const struct {
 		const char *name, *header;
@@ -255,31 +251,31 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 
 	for (int i = 0; i < N_OUTPUTS; i++)
 		if (i != FITTED || o->left_out)
-			MQ_TRY(mq_csv_create(&f->of[i], mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
+			MQ_TRY(mq_csv_create(&w[i], mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
 					     table[i].header, err));
 	return MQ_OK;
 }
 
-static void report(const struct mq_score_options *o, const struct mq_judged_table *t, struct outputs *f,
+static void report(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_csv_writer *w,
 		   struct mq_score_line *line)
 {
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
-	write_rows(o, t, &f->of[ROWS]);
+	write_rows(o, t, &w[ROWS]);
 	if (!o->left_out)
-		write_trust(o, t, &f->of[TRUST]);
-	write_memory(t, &f->of[MEMORY]);
+		write_trust(o, t, &w[TRUST]);
+	write_memory(t, &w[MEMORY]);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (left_out(t, i))
-			mq_csv_row(&f->of[REFUSED], "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]),
+			mq_csv_row(&w[REFUSED], "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]),
 				   t->message[i]);
 	*line = summarise(o, t, "step-time", &groups);
-	mq_score_put_line(&f->of[SUMMARY], line, NULL);
+	mq_score_put_line(&w[SUMMARY], line, NULL);
 	memory = memory_line(o, t);
 	if (memory.stats.n)
-		mq_score_put_line(&f->of[SUMMARY], &memory, NULL);
-	mq_score_put_groups(&groups, &f->of[GROUPS]);
+		mq_score_put_line(&w[SUMMARY], &memory, NULL);
+	mq_score_put_groups(&groups, &w[GROUPS]);
 	const char *unread = t->n ? mq_runs_unread(t->run[0].table, o->arena) : NULL;
 	print_software(t, o->arena);
 	print_assumptions(t, o->arena);
@@ -293,7 +289,7 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 /* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
  * values: the rows are left as so judged. */
 static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_ledger *ledger,
-				       struct mq_judged_table *t, struct outputs *f, struct mq_err *err)
+				       struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
 	bool *wanted = mq_arena_array(o->arena, t->n, bool);
 	uint32_t parts = 0;
@@ -315,13 +311,13 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 		return MQ_OK;
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line line = summarise(o, t, "model-left-out", &groups);
-	mq_score_put_line(&f->of[SUMMARY], &line, mq_arena_printf(o->arena, "%s models left out", t->stem));
+	mq_score_put_line(&w[SUMMARY], &line, mq_arena_printf(o->arena, "%s models left out", t->stem));
 	return MQ_OK;
 }
 
 /* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
 static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_ledger *ledger,
-				struct mq_judged_table *t, struct outputs *f, struct mq_err *err)
+				struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
 	struct mq_score_options without = *o;
 	struct mq_score_line line;
@@ -331,22 +327,21 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 		uint32_t rows = mq_ledger_rows(l, t);
 
 		if (rows)
-			mq_csv_row(&f->of[FITTED], "%s,%s,%g,%g,%u", t->stem, l->value, l->knob.value, l->stand_in,
-				   rows);
+			mq_csv_row(&w[FITTED], "%s,%s,%g,%g,%u", t->stem, l->value, l->knob.value, l->stand_in, rows);
 	}
-	MQ_TRY(leave_out_models(o, ledger, t, f, err));
+	MQ_TRY(leave_out_models(o, ledger, t, w, err));
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
 		printf("  nothing is fitted to this table\n");
-		write_trust(o, t, &f->of[TRUST]);
+		write_trust(o, t, &w[TRUST]);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_table_renew(&without, t, err));
 	MQ_TRY(mq_table_judge(&without, t, NULL, err));
-	write_trust(o, t, &f->of[TRUST]);
+	write_trust(o, t, &w[TRUST]);
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	line = summarise(o, t, "left-out", &groups);
-	mq_score_put_line(&f->of[SUMMARY], &line, mq_arena_printf(o->arena, "%s left out", t->stem));
+	mq_score_put_line(&w[SUMMARY], &line, mq_arena_printf(o->arena, "%s left out", t->stem));
 	printf("  left out:");
 	for (uint32_t i = 0; i < without.stand_in.n; i++)
 		printf(" %s", without.stand_in.item[i]);
@@ -403,7 +398,7 @@ enum mq_status mq_score_check(const struct mq_score_options *o, struct mq_err *e
 
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
 {
-	struct outputs f;
+	struct mq_csv_writer w[N_OUTPUTS] = { { 0 } };
 	const char **files;
 	struct mq_ledger ledger;
 	bool used[MQ_MAX_LIST] = { false };
@@ -412,7 +407,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
 	if (!o->trust)
 		fputs(mq_trust_missing, stderr);
-	MQ_TRY(open_outputs(o, &f, err));
+	MQ_TRY(open_outputs(o, w, err));
 	if (o->left_out)
 		MQ_TRY(mq_ledger_load(o, &ledger, err));
 	mq_score_print_header();
@@ -424,7 +419,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 		if (o->write_jobs)
 			MQ_TRY(mq_table_write_jobs(o, &t, o->write_jobs, err));
 		MQ_TRY(mq_table_judge(o, &t, NULL, err));
-		report(o, &t, &f, &line);
+		report(o, &t, w, &line);
 		if (line.stats.n) {
 			sum += line.stats.mean * line.stats.n;
 			n += line.stats.n;
@@ -433,7 +428,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 			if (t.ready[i])
 				MQ_TRY(mq_score_set_mark(o, &t.c[i], used, err));
 		if (o->left_out)
-			MQ_TRY(leave_out(o, &ledger, &t, &f, err));
+			MQ_TRY(leave_out(o, &ledger, &t, w, err));
 	}
 	/* A software's children are softwares of their own: what is set of a parent is not set of them. */
 	for (uint32_t i = 0; i < o->set.n; i++)
@@ -442,7 +437,6 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 			       o->set.item[i]);
 	*mean = n > 0 ? sum / n : (double)NAN;
 	for (int i = 0; i < N_OUTPUTS; i++)
-		if (i != FITTED || o->left_out)
-			MQ_TRY(mq_csv_close(&f.of[i], err));
+		MQ_TRY(mq_csv_close(&w[i], err));
 	return MQ_OK;
 }
