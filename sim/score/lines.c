@@ -43,8 +43,6 @@ void mq_score_options_init(struct mq_score_options *options, struct mq_arena *ar
 	options->jobs = cpus > 0 ? (uint32_t)cpus : 1;
 }
 
-const char mq_score_summary_header[] = "kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
-
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files, struct mq_err *err)
 {
 	struct stat st;
@@ -77,12 +75,6 @@ const char *mq_score_stem(const char *path, struct mq_arena *arena)
 	if (dot && dot != name)
 		*dot = '\0';
 	return name;
-}
-
-void mq_score_print_header(void)
-{
-	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%", "median%", "p90%",
-	       "bias%", "rank", "regret");
 }
 
 static void print_cell(double value, double scale, int width, int digits)
@@ -119,8 +111,10 @@ void mq_score_put_errors(struct mq_csv_writer *w, const char *kind, const char *
 
 enum mq_status mq_score_open_summary(const struct mq_score_options *o, struct mq_csv_writer *w, struct mq_err *err)
 {
-	MQ_TRY(mq_csv_create(w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
-	mq_score_print_header();
+	MQ_TRY(mq_csv_create(w, mq_arena_printf(o->arena, "%s/summary.csv", o->out),
+			     "kind,table,rows,refused,mean,median,p90,bias,spearman,regret", err));
+	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%", "median%", "p90%",
+	       "bias%", "rank", "regret");
 	return MQ_OK;
 }
 

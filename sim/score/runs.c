@@ -231,7 +231,7 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct mq_c
 {
 	const struct {
 		const char *name, *header;
-	} table[N_OUTPUTS] = {
+	} table[SUMMARY] = {
 		[ROWS] = { "score.csv",
 			   mq_arena_printf(
 				   o->arena,
@@ -246,10 +246,9 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct mq_c
 		[TRUST] = { "trust.csv", mq_arena_printf(o->arena, "%s%s%s", mq_trust_columns, mq_trust_header,
 							 mq_trust_columns_behind) },
 		[FITTED] = { "fitted.csv", "table,value,fitted,stand_in,rows" },
-		[SUMMARY] = { "summary.csv", mq_score_summary_header },
 	};
 
-	for (int i = 0; i < N_OUTPUTS; i++)
+	for (int i = 0; i < SUMMARY; i++)
 		if (i != FITTED || o->left_out)
 			MQ_TRY(mq_csv_create(&w[i], mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
 					     table[i].header, err));
@@ -410,7 +409,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(open_outputs(o, w, err));
 	if (o->left_out)
 		MQ_TRY(mq_ledger_load(o, &ledger, err));
-	mq_score_print_header();
+	MQ_TRY(mq_score_open_summary(o, &w[SUMMARY], err));
 	for (; *files; files++) {
 		struct mq_judged_table t = { .path = *files };
 		struct mq_score_line line;

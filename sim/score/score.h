@@ -69,10 +69,8 @@ struct mq_score_line {
 	struct mq_errors stats;
 	double spearman, regret;
 };
-extern const char mq_score_summary_header[];
 /* Writes it, and prints it under the name `shown` (NULL = its table's). */
 void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line, const char *shown);
-void mq_score_print_header(void);
 /* The same of errors alone, which have no ranks. */
 void mq_score_put_errors(struct mq_csv_writer *w, const char *kind, const char *table, uint32_t refused,
 			 const struct mq_errors *errors);
