@@ -316,15 +316,6 @@ static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Bad values are said before anything is simulated. */
-static enum mq_status check_spread(const struct options *o, struct mq_err *err)
-{
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_jitter jitter;
-	struct mq_failures failures;
-	return mq_spread_read(&o->spread, &scratch, &jitter, &failures, err);
-}
-
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
@@ -341,7 +332,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
-	MQ_TRY(check_spread(&o, err));
+	MQ_TRY(mq_spread_read(&o.spread, &arena, err));
 	mq_asked_limit_simulation(&o.asked);
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	mq_session_note(&session, stderr);

@@ -3,20 +3,17 @@
 
 #include "schedule/columns.h"
 
-enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
-			      struct mq_failures *failures, struct mq_err *err)
+enum mq_status mq_spread_read(struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_err *err)
 {
-	*jitter = (struct mq_jitter){ .draws = 0 };
-	*failures = (struct mq_failures){ .mtbf_h = 0 };
 	if (asked->jitter) {
-		mq_opt_defaults(mq_jitter_opts, jitter);
-		MQ_TRY(mq_opt_parse(mq_jitter_opts, jitter, "--jitter", asked->jitter, arena, err));
+		mq_opt_defaults(mq_jitter_opts, &asked->draw);
+		MQ_TRY(mq_opt_parse(mq_jitter_opts, &asked->draw, "--jitter", asked->jitter, arena, err));
 	}
 	if (!asked->failures)
 		return MQ_OK;
-	mq_opt_defaults(mq_failures_opts, failures);
-	MQ_TRY(mq_opt_parse(mq_failures_opts, failures, "--failures", asked->failures, arena, err));
-	if (!(failures->mtbf_h > 0))
+	mq_opt_defaults(mq_failures_opts, &asked->fail);
+	MQ_TRY(mq_opt_parse(mq_failures_opts, &asked->fail, "--failures", asked->failures, arena, err));
+	if (!(asked->fail.mtbf_h > 0))
 		return mq_bad(err,
 			      "--failures %s: mtbf_h is missing: give the mean time between failures of "
 			      "one device, hours",
@@ -75,13 +72,9 @@ static void say_goodput(const struct mq_spread *s, const struct mq_failures *fai
 enum mq_status mq_spread_say(const struct mq_spread *s, const struct mq_spread_asked *asked, FILE *words,
 			     struct mq_err *err)
 {
-	struct mq_jitter jitter;
-	struct mq_failures failures;
-
-	MQ_TRY(mq_spread_read(asked, &s->session->arena, &jitter, &failures, err));
-	if (jitter.draws)
-		MQ_TRY(say_draws(s, &jitter, words, err));
-	if (failures.mtbf_h > 0)
-		say_goodput(s, &failures, words);
+	if (asked->draw.draws)
+		MQ_TRY(say_draws(s, &asked->draw, words, err));
+	if (asked->fail.mtbf_h > 0)
+		say_goodput(s, &asked->fail, words);
 	return MQ_OK;
 }

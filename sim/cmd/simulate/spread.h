@@ -7,10 +7,11 @@
 
 struct mq_spread_asked {
 	const char *jitter, *failures; /* --jitter, --failures: key=value,...; NULL = not asked */
+	struct mq_jitter draw;         /* as read; draws, mtbf_h 0: not asked */
+	struct mq_failures fail;
 };
 /* Reads both. MQ_EINPUT: an unknown key, a value out of range, failures without mtbf_h. */
-enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
-			      struct mq_failures *failures, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_spread_read(struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* What was asked of a plan whose step time is there. `dir` (may be NULL) gets draws.csv; `words` the lines,
  * or, as JSON, members that begin with a comma each. */
