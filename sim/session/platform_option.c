@@ -92,8 +92,8 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
-/* The keys of a machine of platforms/machines.csv; NULL: there is none of that name, which is an error where it looks
- * like a machine's and must be one. */
+/* The keys of a machine of platforms/machines.csv, or without gpu= those of the usual machine of a device type. NULL:
+ * there is none of that name, which is an error where it looks like a machine's and must be one. */
 static enum mq_status machine_keys(const char *name, bool must, struct mq_arena *arena, const char **keys,
 				   struct mq_err *err)
 {
@@ -116,6 +116,11 @@ static enum mq_status machine_keys(const char *name, bool must, struct mq_arena 
 		      dir, near ? ", but '" : "", near ? near : "", near ? "'" : "");
 }
 
+static bool is_machine(const char *keys)
+{
+	return !strncmp(keys, "gpu=", 4);
+}
+
 enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const char **keys, struct mq_err *err)
 {
 	const char *machine;
@@ -127,7 +132,9 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	if (sscanf(text, " gpu=%127[^*@+,; ]%n", name, &end) == 1 && !strspn(text + end, "*@+")) {
 		MQ_TRY(machine_keys(name, false, arena, &machine, err));
 		if (machine) /* gpu=p3.8xlarge: of its GPUs, as many as it has */
-			*keys = mq_arena_printf(arena, "%s%s", machine, text + end);
+			*keys = mq_arena_printf(arena, "%s %s%s%s", machine,
+						is_machine(machine) ? "" : "gpu=", is_machine(machine) ? "" : name,
+						text + end);
 		return MQ_OK;
 	}
 	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
@@ -150,8 +157,9 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	struct mq_platform_spec spec;
 
 	MQ_TRY(machine_keys(name, true, arena, &machine, err));
-	if (machine)
+	if (machine && is_machine(machine))
 		return *keys = mq_arena_printf(arena, "%s nodes=%u%s%s", machine, n, *more ? " " : "", more), MQ_OK;
+	more = machine ? mq_arena_printf(arena, "%s %s", machine, more) : more;
 	mq_platform_spec_init(&spec);
 	MQ_TRY(mq_platform_spec_parse(more, &spec, arena, err));
 	uint32_t each = n < spec.gpus ? n : spec.gpus;

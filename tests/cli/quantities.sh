@@ -13,6 +13,11 @@ same '16xNVIDIA H100 80GB HBM3 nics=4' 'gpu=H100 nodes=2 nics=4'
 same '2 x p5.48xlarge' 'gpu=H100 nodes=2 gpus=8 nic_GBps=50 network=efa'
 same '2x p4d.24xlarge' 'gpu=A100-SXM4-40GB nodes=2 gpus=8 nics=4 nic_GBps=12.5 network=efa'
 grep -qx 'platform = gpu=A100-SXM4-40GB gpus=8 nics=4 nic_GBps=12.5 network=efa nodes=2' a/run.ini || { cat a/run.ini; bad=1; }
+same '16xGB200' 'gpu=GB200 nodes=4 gpus=4 fabric=nvl72'
+same 'gpu=GH200 nodes=2' 'gpu=GH200 nodes=2 gpus=4'
+try 0 'ok: 512 devices on 8 machines' platform check 512xGB200
+try 0 'ok: 144 devices on 2 machines' platform check 144xGB300
+try 2 '100 GPUs of GB200 are no multiple of domain=72' platform check 100xGB200
 same gpu=p3.8xlarge 'gpu=V100-SXM2-16GB gpus=4 nic_GBps=1.25 network=eth'
 try 0 'ok: 64 devices on 8 machines' platform check 64xH100
 try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100

@@ -148,7 +148,6 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	return MQ_OK;
 }
 
-/* Scale-up domains are the machines of an nvl72 fabric. */
 bool mq_gen_is_drivers(const char *gpu)
 {
 	static const char *const makers[] = { "NVIDIA", "AMD", "Tesla", "GeForce", "Quadro" };
@@ -159,19 +158,21 @@ bool mq_gen_is_drivers(const char *gpu)
 	return found;
 }
 
+/* Scale-up domains are the machines of an nvl72 fabric. */
 static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		struct mq_gen_group *g = &gen->group[i];
 		uint64_t total = (uint64_t)g->nodes * g->gpus;
+		uint32_t domain = spec->domain ? spec->domain : total % 72 && total % 64 == 0 ? 64 : 72;
 
 		if (spec->intra == MQ_INTRA_PCIE)
 			return mq_bad(err, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
 		g->tray = g->gpus;
-		g->gpus = total < spec->domain ? (uint32_t)total : spec->domain;
+		g->gpus = total < domain ? (uint32_t)total : domain;
 		if (total % g->gpus)
 			return mq_bad(err, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
-				      (unsigned long)total, g->type, spec->domain);
+				      (unsigned long)total, g->type, domain);
 		g->nodes = (uint32_t)(total / g->gpus);
 	}
 	return MQ_OK;
