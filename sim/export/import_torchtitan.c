@@ -154,10 +154,13 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	s->stage_layers = s->pp > 1 ? read_parts(text, e->arena, &parts) : NULL;
 	if (s->stage_layers && (!parts || parts % s->pp))
 		return mq_bad(err, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
-	s->virtual = s->stage_layers ? parts / s->pp : 1;
-	for (const struct mq_torch_schedule *known = mq_torch_schedules; known->name; known++)
-		if (says(text, "pipeline_parallel_schedule", known->name))
+	for (const struct mq_torch_schedule *known = mq_torch_schedules; s->pp > 1 && known->name; known++)
+		if (says(text, "pipeline_parallel_schedule", known->name)) {
 			s->pipeline = known->pipeline;
+			s->virtual = known->chunks;
+		}
+	if (s->stage_layers)
+		s->virtual = parts / s->pp;
 	*group = copies > 1 && shards > 1 ? shards * s->cp : 0;
 	return MQ_OK;
 }

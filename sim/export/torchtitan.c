@@ -122,8 +122,9 @@ static const char *parts_of(const struct mq_export *e)
 static const char *schedule_name(const struct mq_shape *s)
 {
 	const struct mq_torch_schedule *known = mq_torch_schedules;
+	bool single = s->pipeline == MQ_PIPE_INTERLEAVED && s->virtual == 1; /* it refuses to interleave one stage */
 
-	while (known->name && known->pipeline != s->pipeline)
+	while (known->name && known->pipeline != (single ? MQ_PIPE_1F1B : s->pipeline))
 		known++;
 	return known->name;
 }

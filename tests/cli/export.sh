@@ -96,6 +96,13 @@ assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
 assert t["global_batch_size"] == 16 and t["seq_len"] == 2048 and t["mixed_precision_param"] == "bfloat16", t
 assert t["local_batch_size"] * 4 == 16 and t["local_batch_size"] % p["pipeline_parallel_microbatch_size"] == 0, (p, t)
 P
+# A schedule of several stages for each rank has two of them where no parts are named; without a pipeline there is none.
+sed -e 's/="1F1B"/="ZBVZeroBubble"/' -e '/module_fqns_per_model_part=\[/,/^        \],$/d' t.py >zbv.py
+"$M" export --import zbv.py "${like[@]}" -o zbv.json | grep -q 'zbv x2' || { echo "ZBVZeroBubble without parts"; bad=1; }
+sed -e 's/\(pipeline_parallel_degree\)=2/\1=1/' -e 's/\(data_parallel_shard_degree\)=4/\1=8/' -e 's/\(local_batch_size\)=[0-9]*/\1=2/' zbv.py >one.py
+"$M" export --import one.py "${like[@]}" -o one.json | grep -q 'pp 1, 1 micro-batch.*1f1b' || { echo "a schedule without a pipeline"; bad=1; }
+sed 's/"schedule": "1f1b"/"schedule": "interleaved"/' pl.json >single.json
+"$M" export single.json "${like[@]}" --to torchtitan -o single.py && grep -q '="1F1B"' single.py || { echo "one stage interleaved"; bad=1; }
 # ZeRO++ is DeepSpeed's, asked for as options of the software.
 printf '%s\n' --micro-batch-size 1 >in.sh; "$M" export --import in.sh "${like[@]}" -o dp.json >/dev/null
 sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' dp.json >z3.json
