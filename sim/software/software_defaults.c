@@ -187,10 +187,9 @@ void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model
 
 	for (uint32_t i = 0; s && request->train && mq_train_casts(request->train) && i < model->n_ops; i++) {
 		struct mq_op *op = &model->op[i];
+		bool gemm = op->kind == MQ_OP_GEMM;
 		bool end = op->layer < s->num_layers_at_start_in_bf16 ||
 			   op->layer + s->num_layers_at_end_in_bf16 >= model->n_layers;
-
-		bool gemm = op->kind == MQ_OP_GEMM;
 
 		op->own_gemm = op->layer == MQ_NONE                             ? 0 :
 			       end || (gemm && named_op(model, i, s->bf16_ops)) ? 1 + MQ_GEMM_AS_DTYPE :

@@ -98,7 +98,6 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 	return MQ_OK;
 }
 
-/* Learned positions and segments are added to the embedding, through dropout. */
 /* DeepSeek-V3.2's lightning indexer: queries from the compressed Q, one key of all heads and a weight for each head;
  * scores of all pairs (products, a ReLU and the weighted sum over heads: deep_gemm's fp8_mqa_logits writes a number of
  * 32 bits for each pair), of which a top-k pass keeps t->index_keys. Every rank indexes in whole. */

@@ -4,6 +4,7 @@
 
 #include "model/builders/lib/tower.h"
 
+/* Learned positions and segments are added to the embedding, through dropout. */
 static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
 {
 	double mask = net->dropout ? .5 : 0, flop = t->token_types ? 2 : 1;
