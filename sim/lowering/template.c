@@ -150,7 +150,8 @@ static bool exchanges_heads(const struct mq_low *low, uint32_t op)
 	return false;
 }
 
-/* Kernels of one device's pieces, and what it waits beside them. */
+/* Kernels of one device's pieces, and what it waits beside them. A piece's op may stand for those that are like it, of
+ * other configs than its own. */
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s,
 				const char *type)
 {
@@ -162,12 +163,13 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_config *c = &low->plan->config[piece[i].config];
+		uint32_t replicas = mq_mesh_group_size(c, mq_grad_mask);
 		struct mq_share share = {
 			.samples = piece[i].samples,
 			.accumulates = low->plan->micro_batches > 1 && !mq_reduces_always(low, c),
 			.gathered = c->sync == MQ_SYNC_ZERO3 && mq_reduces_always(low, c),
-			.reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
-			.shards = mq_gathers_new(c->sync) || mq_once(low) ? mq_shard_of(low, piece[i].op) : 0,
+			.reduced = replicas > 1,
+			.shards = mq_gathers_new(c->sync) || mq_once(low) ? mq_shard_size(low, c->sync, replicas) : 0,
 		};
 
 		for (int d = 0; d < MQ_N_DIMS; d++)

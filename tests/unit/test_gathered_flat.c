@@ -65,6 +65,30 @@ static void tensors_are_taken_apart(void **state)
 	lowered_close(&w);
 }
 
+/* Layers that are alike share a work, but not where one stage keeps whole gradients and the next, on device 0, parts. */
+static void alike_layers_keep_their_shards(void **state)
+{
+	static const uint32_t last_first[] = { 2, 3, 0, 1 };
+	struct lowered w;
+
+	lowered_open(&w, "gpt:layers=8,hidden=64,heads=4,seq=32,vocab=128", 4, 16);
+	w.software.unflatten_us = 5;
+	lowered_shape(&w, &(struct mq_shape){ .dp = 2, .pp = 2, .sync = MQ_SYNC_ZERO1, .device = last_first });
+	for (uint32_t i = 0; i < w.plan.n_configs; i++)
+		if (w.plan.config[i].device[0] == 2)
+			w.plan.config[i].sync = MQ_SYNC_ALLREDUCE;
+	for (int alike = 0; alike < 2; alike++) {
+		const struct mq_question q = lowered_question(&w);
+		const struct mq_lower_request rq = { .q = &q, .plan = &w.plan, .alike = alike };
+
+		assert_int_equal(mq_lower(&rq, &w.arena, &w.low, &w.err), MQ_OK);
+		struct sum steps = in_update(w.low.schedule, MQ_KERNEL_OPTIMIZER);
+		assert_true(steps.n > 0);
+		assert_near(in_update(w.low.schedule, MQ_KERNEL_CALL).time_s, steps.n * 2 * 5e-6);
+	}
+	lowered_close(&w);
+}
+
 static double peak_B(struct lowered *w)
 {
 	ask(w, MQ_SYNC_ZERO1);
@@ -115,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tensors_are_taken_apart),
+		cmocka_unit_test(alike_layers_keep_their_shards),
 		cmocka_unit_test(copies_take_memory),
 		cmocka_unit_test(one_protocol),
 	};
