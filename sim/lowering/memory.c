@@ -149,9 +149,6 @@ static void lose(struct mq_memory *m, double lost_B, double spare_B)
 	m->peak_B += lost_B;
 }
 
-/* What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
- * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
- * far as the step also runs on a device that is smaller by what the memory model may be off. */
 struct replayed {
 	bool fits;
 	struct mq_allocator_use use;
@@ -196,6 +193,9 @@ static bool replay_fits(struct mq_low *low, const struct mq_allocator_replay *re
 	return r->came_to[at].fits;
 }
 
+/* What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
+ * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
+ * far as the step also runs on a device that is smaller by what the memory model may be off. */
 static void run_replay(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 		       struct mq_memory *m)
 {
