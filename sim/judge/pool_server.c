@@ -160,7 +160,7 @@ static enum mq_status detail(struct server *s, const void *bytes, size_t size, s
 
 	judge(s, bytes, size, NULL, &out);
 	struct mq_result result = out.result;
-	if (out.view.fold) { /* else it shows every task */
+	if (out.view.fold || outputs->schedule) { /* else it shows every task; only a schedule tells kernels' ops */
 		mq_arena_rewind(&s->scratch, mark);
 		judge(s, bytes, size, outputs, &out);
 		mq_outputs_explain(&out, &result);

@@ -14,6 +14,8 @@ printf '%s\n' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --
 try 2 'give one of folded none all' simulate "${ask[@]}" -P plan.json --timeline some
 "$M" simulate "${ask[@]}" -P plan.json --json | python3 -c 'import json,sys; json.load(sys.stdin)["step_time_s"]' || bad=1
 "$M" simulate "${ask[@]}" -P plan.json --schedule all.sched -o sched >/dev/null || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --no-fold --schedule whole.sched -o whole >/dev/null || bad=1
+cmp all.sched whole.sched || bad=1
 grep -h "devices, each" few.txt all.txt
 python3 - <<'P' || bad=1
 import csv, json
