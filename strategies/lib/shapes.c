@@ -8,8 +8,9 @@
 
 /* Devices whose speeds differ by less are not left out for it. */
 static const double DIFFERS = 0.03;
-/* Of more devices than MANY equal ones are left out in whole machines; LARGE: devices of a large machine. */
-enum { MANY = 64, LARGE = 8 };
+/* Of more devices than MANY equal ones are left out in whole machines; LARGE: devices of a large machine; OTHERS: sets
+ * that are not of types. */
+enum { MANY = 64, LARGE = 8, OTHERS = 5 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
 
@@ -135,7 +136,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	add_set(space, r, n);
 	for (uint32_t i = 0; i < n; i++)
 		all += r[i].speed;
-	for (uint32_t i = n; i-- > 1;) {
+	for (uint32_t i = n; i-- > 1 && space->n_sets + OTHERS + 1 < SHAPES_MAX_SETS;) {
 		slower += r[i].speed;
 		if (r[i].speed >= r[i - 1].speed * (1 - DIFFERS))
 			continue;

@@ -5,9 +5,10 @@
  * the software's.
  *
  * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the fastest type,
- * one device, the slower types alone where they are as fast as the others. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
- * may be `balanced`: layers per stage follow the work outside of the layers and, on mixed devices, they and the samples
- * per replica follow the devices' measured speed on this model. SPDX-License-Identifier: Apache-2.0 */
+ * one device, the slower types alone where they are as fast as the others. Speeds are of device classes (classes.h), so
+ * that a slow device of a type has sets without it. A point may be `balanced`: layers per stage follow the work outside
+ * of the layers and, on mixed devices, they and the samples per replica follow the devices' measured speed on this
+ * model. SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_LIB_SHAPES_H
 #define STRATEGIES_LIB_SHAPES_H
 
@@ -15,7 +16,7 @@
 #include "lib/classes.h"
 #include "lib/layers.h"
 
-enum { SHAPES_MAX_SETS = 12 };
+enum { SHAPES_MAX_SETS = 18 };
 
 struct shape_set {
 	uint32_t n;

@@ -249,6 +249,33 @@ static void slow_devices_are_a_set(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Of however many types, as many devices as degrees are fixed for, and one device, are sets. */
+static void many_types_leave_room(void **state)
+{
+	enum { TYPES = 12, DP = 3 };
+	struct shape_space space = { .n_sets = 0 };
+	struct mq_err err = MQ_ERR_INIT;
+	struct question q;
+	uint32_t few = 0;
+
+	ask(&q, 8);
+	q.cluster = mq_cluster_flat(&q.arena, TYPES, "fast", 3e13, 16e9, 1e10, 1e-6);
+	q.asked.cluster = q.cluster;
+	for (uint32_t d = 0; d < TYPES; d++) {
+		q.cluster->device[d].type = mq_arena_printf(&q.arena, "type%u", d);
+		mq_calib_add_ideal(q.calib, q.cluster->device[d].type, 3e13 * pow(1.1, d), 3e12 * pow(1.1, d), 16e9);
+	}
+	assert_int_equal(mq_calib_bind(q.calib, q.cluster, &err), MQ_OK);
+	q.problem.costs = mq_costs_new(&q.asked, &q.arena);
+	q.limits.fix_dp = DP;
+	assert_int_equal(shapes_init(&space, &q.problem, &err), MQ_OK);
+	assert_true(space.n_sets <= SHAPES_MAX_SETS);
+	for (uint32_t s = 0; s < space.n_sets; s++)
+		few += space.set[s].n == DP || space.set[s].n == 1;
+	assert_int_equal(few, 2);
+	mq_arena_fini(&q.arena);
+}
+
 static uint32_t others(struct question *q, const struct mq_plan *plan, enum mq_decision_id id)
 {
 	double value[MQ_SWITCH_VALUES];
@@ -520,20 +547,16 @@ static void bound_of_any_plan(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_part_grows_to_the_whole),
-					    cmocka_unit_test(neighbours_are_plans),
-					    cmocka_unit_test(runs_of_ops_have_devices),
-					    cmocka_unit_test(an_embedding_has_a_stage),
-					    cmocka_unit_test(slow_devices_are_a_set),
-					    cmocka_unit_test(switches_are_moves),
-					    cmocka_unit_test(hosts_take_what_is_computed_again),
-					    cmocka_unit_test(effects_are_told_apart),
-					    cmocka_unit_test(like_devices_may_be_exchanged),
-					    cmocka_unit_test(an_uplink_makes_pairs),
-					    cmocka_unit_test(a_slow_device_is_a_class),
-					    cmocka_unit_test(bound_of_any_plan),
-					    cmocka_unit_test(samples_are_dealt_out),
-					    cmocka_unit_test(decisions_go_over) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
+		cmocka_unit_test(runs_of_ops_have_devices),  cmocka_unit_test(an_embedding_has_a_stage),
+		cmocka_unit_test(slow_devices_are_a_set),    cmocka_unit_test(many_types_leave_room),
+		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
+		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
+		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),
+		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out),
+		cmocka_unit_test(decisions_go_over)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
