@@ -3,9 +3,9 @@
  * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
  * gradient sync and recomputation (of all stages or of one), the decisions that no config holds (switches.h),
  * activations on the host, samples from a slow replica to a fast one, the devices of two stages exchanged, two devices,
- * all dealt out anew, a replica from one stage to another, degrees of a shape by factors of two, and the split
- * of one heavy op outside of layers, or the device of a run of ops. What a move makes is a sound plan inside of --fix, --max and the software's space,
- * or there is no such move.
+ * all dealt out anew, a replica from one stage to another, degrees of a shape by factors of two, the split of one heavy
+ * op outside of layers, and the device of a run of ops. What a move makes is a sound plan inside of --fix, --max and
+ * the software's space, or there is no such move.
  *
  * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H

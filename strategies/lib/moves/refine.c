@@ -421,7 +421,8 @@ static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, 
 }
 
 /* What the best plan decides may suit other families too, whose own way there is longer than their turns: the best of
- * each with the decisions of the best of all, and down from there. Once for each family and these decisions. */
+ * each with the decisions of the best of all, and down from there. Once for each family and these decisions. And the
+ * best of each family with an embedding's own stage. */
 static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);

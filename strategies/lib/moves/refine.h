@@ -64,7 +64,7 @@ struct mq_refine {
 	uint64_t n_spread;
 	uint32_t width; /* screens of one expansion */
 	uint32_t n, n_asked, heard;
-	uint32_t crossed;                 /* plans screened that have the best one's decisions */
+	uint32_t crossed;                 /* plans that were screened in cross() */
 	struct mq_refine_asked asked[64]; /* a ring: proposals not heard yet */
 	struct mq_refine_point point[MQ_REFINE_POINTS];
 	struct mq_arena scratch; /* owned */
