@@ -20,7 +20,7 @@ awk -v step="$step" 'BEGIN { FS = OFS = "," } NR == 1 { for (i = 1; i <= NF; i++
 { cat own/trust.csv; sed -n '/^weight/s/,[^,]*$/,4/p' "$ROOT/results/accuracy/trust.csv"; } >heavy.csv
 "$M" score slower.csv --executor analytic -j 1 --trust-with heavy.csv -o heavy >/dev/null 2>&1
 cmp with/score.csv heavy/score.csv || bad=1
-printf 'model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
+printf 'model = bert\nbatch = 64\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
 "$M" whatif study.ini -o w -j 1 --json >w.json 2>/dev/null || bad=1
 cat >check.py <<'P'
 import collections, csv, json, math, sys
