@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct mq_train train = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
 	const struct mq_model_request request = { .spec = "gpt:layers=8,hidden=64,heads=8,vocab=512", .train = &train };
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_export e = { .train = &train, .arena = &arena };
+	const struct mq_software software = { .file = "megatron-core" };
+	struct mq_export e = { .train = &train, .software = &software, .arena = &arena };
 	struct mq_model *model;
 	struct mq_plan plan;
 	struct mq_err err = MQ_ERR_INIT;
