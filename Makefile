@@ -363,11 +363,12 @@ unit: tests ## unit and conformance tests alone
 	@BUILD=$(BUILD) tests/run-tests unit engines
 check: all tests ## all quick tests; with SAN=address,undefined under the sanitizers
 	@BUILD=$(BUILD) tests/run-tests
-test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
-	@$(MAKE) -s SAN=address,undefined sanitized
+test: all tests sanitized-build ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
 	@if [ -d build/fuzz/tests ]; then RUNS=1000 $(MAKE) -s fuzz SECONDS=30; \
 	else echo "SKIP fuzz: no build of the targets for clang's fuzzer; make fuzz makes one"; fi
+sanitized-build:
+	@$(MAKE) -s SAN=address,undefined sanitized
 # What is run under sanitizers: executors and the replay, which need the stand-ins, are not.
 sanitized: $(BUILD)/libs/made $(BUILD)/maquette $(ENGINE_SO) $(ENGINE_DATA) $(UNIT) $(FUZZ)
 mutants: all tests ## plant faults in lowering and executors, one by one, and show which test catches each (half an hour)
@@ -418,5 +419,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: sanitized fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: sanitized sanitized-build fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean frameworks FORCE
