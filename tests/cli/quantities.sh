@@ -18,6 +18,7 @@ same 'gpu=GH200 nodes=2' 'gpu=GH200 nodes=2 gpus=4'
 try 0 'ok: 512 devices on 8 machines' platform check 512xGB200
 try 0 'ok: 144 devices on 2 machines' platform check 144xGB300
 try 2 '100 GPUs of GB200 are no multiple of domain=72' platform check 100xGB200
+try 2 'domain=1 is out of range; give 2 to 1024' platform check '8xGB200 domain=1'
 same gpu=p3.8xlarge 'gpu=V100-SXM2-16GB gpus=4 nic_GBps=1.25 network=eth'
 try 0 'ok: 64 devices on 8 machines' platform check 64xH100
 try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100
