@@ -42,6 +42,7 @@ double mq_operand_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
 }
 
 /* Frozen matrices but those in NF4 are held as operands of the same name. */
+_Static_assert(MQ_FROZEN_NVFP4 - MQ_FROZEN_AS_DTYPE == (int)MQ_GEMM_FP4, "their types in the same order");
 static enum mq_gemm_dtype held_as(const struct mq_op *op)
 {
 	return op->frozen > MQ_FROZEN_AS_DTYPE ? (enum mq_gemm_dtype)(op->frozen - MQ_FROZEN_AS_DTYPE) :
