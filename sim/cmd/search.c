@@ -7,7 +7,6 @@
 
 #include "session/ranks.h"
 #include "session/search_run.h"
-#include "session/trust.h"
 
 struct options {
 	struct mq_asked asked;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "session/pages/page.h"
-#include "session/pages/tables.h"
 #include "session/trust.h"
 
 struct options {

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "cmd/validate/plans.h"
-#include "maquette/opt.h"
 
 struct validate {
 	struct mq_replay_call call;

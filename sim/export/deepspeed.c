@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/template.h"
-#include "base/text.h"
 #include "export/export.h"
 
 /* "NODE slots=N" of the nodes that the plan uses, in rank order. */

@@ -7,7 +7,6 @@
 
 #include "base/csv.h"
 #include "base/template.h"
-#include "base/text.h"
 #include "export/export.h"
 
 /* The class of its model that a bridge is registered for. */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/template.h"
-#include "base/text.h"
 #include "export/export.h"
 
 /* Which of torchtitan's models has the parts for a stack. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "maquette/opt.h"
 #include "base/text.h"
 #include "score/set.h"
 #include "trust/trust.h"

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/session.h"
 #include "score/fabrics.h"
 #include "maquette/collective.h"
 

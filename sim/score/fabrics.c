@@ -10,8 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "score/score.h"
-
 #define GB          1e9
 #define HOST_MEMORY 200e9 /* of a server with two sockets */
 

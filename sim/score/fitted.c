@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 
 static const char constant_prefix[] = "constant:";

@@ -13,8 +13,6 @@
 
 #include "kernels/kernel_table.h"
 #include "score/kernels.h"
-#include "session/session.h"
-#include "maquette/cost.h"
 #include "fit/fit.h"
 
 #define LEAST_TIME_S 20e-6

@@ -9,7 +9,6 @@
 
 #include "base/index.h"
 #include "base/text.h"
-#include "score/set.h"
 #include "judge/job.h"
 #include "judge/pool.h"
 

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "maquette/opt.h"
-
 /* ---- words ----------------------------------------------------------------------------------------- */
 
 /* What a column's words mean: names separated by blanks, in small letters, without '-', '_' and blanks of their own. */

@@ -8,7 +8,6 @@
 #include "hardware/platform/graph.h"
 #include "session/pages/tables.h"
 #include "study/study.h"
-#include "judge/pool.h"
 
 struct report {
 	struct mq_page p;

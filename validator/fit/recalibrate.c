@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "maquette/cost.h"
 #include "costing/predict.h"
 #include "fit/fit.h"
 #include "hardware/calib_fields.h"

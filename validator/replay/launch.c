@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "maquette/opt.h"
 #include "base/paths.h"
 #include "base/quantity.h"
 #include "replay/replay.h"

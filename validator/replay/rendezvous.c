@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "maquette/opt.h"
 #include "maquette/rng.h"
 #include "replay/replay.h"
 
