@@ -98,7 +98,7 @@ struct mq_args {
 void mq_args_defaults(const struct mq_arg *rows, void *target);
 /* Reads a command line over what the targets hold. Every mistake is one line of `err`: a former name with the new
  * one, an unknown option with the nearest. --help prints and exits with 0. */
-enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, struct mq_err *err);
 
 /* "COMMAND --help --json": mq_args_parse then prints the rows as members of a JSON object ("about", "options") and
  * returns MQ_EINPUT without a message, so that the command does nothing. */
@@ -107,9 +107,8 @@ bool mq_args_describe(int argc, char **argv);
 const struct mq_arg *mq_arg_find(const struct mq_arg *rows, const char *name);
 /* One value from text. Messages name `prefix` and the row ("--", "--fix "); a `prefix` of NULL checks no range. */
 enum mq_status mq_arg_set(const struct mq_arg *row, void *target, const char *prefix, const char *text,
-			  struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_arg_push(const char *option, struct mq_list *list, const char *text,
-			   struct mq_err *err) MQ_MUST_CHECK;
+			  struct mq_err *err);
+enum mq_status mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err);
 
 /* The value as mq_arg_set reads it, number `index` of a list; NULL where there is none. `digits` of numbers. */
 const char *mq_arg_text(const struct mq_arg *row, const void *target, uint32_t index, int digits, char text[32]);
@@ -123,6 +122,6 @@ uint32_t mq_args_encode(const struct mq_arg *rows, const void *target, uint32_t 
 			char **argv);
 /* Reads one such text. *known: is it a row's? */
 enum mq_status mq_args_decode(const struct mq_arg *rows, void *target, const char *text, bool *known,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 #endif

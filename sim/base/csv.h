@@ -21,11 +21,10 @@ struct mq_csv {
 
 /* Read a whole file. MQ_EINPUT: cannot be opened, more than 1 GB or no text, broken quoting, no header, a row with more
  * cells than the header. Everything lives in the arena. */
-MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
-				  struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv, struct mq_err *err);
 /* The same of a table that is shipped: it has these columns ("a,b,c"), no others, and a row. */
 MQ_API enum mq_status mq_csv_load_of(const char *path, const char *columns, struct mq_arena *arena, struct mq_csv *csv,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 /* Index of a column, or UINT32_MAX. */
 MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
 /* Has it all of these columns ("a b c")? *lacks: the beginning of the first that it has not. */
@@ -36,7 +35,7 @@ MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t 
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value);
 /* A number from `least` to `most`, by the column's name. MQ_EINPUT: the cell has none, or one outside. */
 MQ_API enum mq_status mq_csv_range(const struct mq_csv *csv, uint32_t row, const char *column, double missing,
-				   double least, double most, double *value, struct mq_err *err) MQ_MUST_CHECK;
+				   double least, double most, double *value, struct mq_err *err);
 
 /* The same by the column's name; NaN where there is no number. */
 MQ_API const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column);
@@ -53,8 +52,7 @@ struct mq_csv_writer {
 };
 
 /* Opens a new file and writes its header, given as "a,b,c". */
-MQ_API enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const char *header,
-				    struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const char *header, struct mq_err *err);
 MQ_API void mq_csv_put_text(struct mq_csv_writer *w, const char *text);
 MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
 /* Cells as in printf, with a comma between them: %s (NULL: empty), %g, %u and %lu, %.0u (0: empty), %016lx; nothing
@@ -64,7 +62,7 @@ MQ_API void mq_csv_put(struct mq_csv_writer *w, const char *format, ...) __attri
 MQ_API void mq_csv_row(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 MQ_API void mq_csv_end(struct mq_csv_writer *w);
 /* Ends the row and flushes it to the file, so that a killed run keeps it. */
-MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
-MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err);
+MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err);
 
 #endif

@@ -25,7 +25,7 @@ typedef enum mq_status mq_ini_take(void *context, const struct mq_ini_item *item
 
 /* MQ_EINPUT: no such file, more than 16 MB, a line that is not `key = value`. */
 enum mq_status mq_ini_read(const char *path, struct mq_arena *arena, mq_ini_take *take, void *context,
-			   struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_err *err);
 /* A line that mq_ini_read gives back as it was; in quotes where it must be. */
 void mq_ini_put(FILE *file, const char *key, const char *value);
 /* The value alone: for comments, which a line break would end. */

@@ -13,7 +13,7 @@
  * itself. `what` names the option in messages. MQ_EINPUT: no such file, a word that is no number, a negative
  * one, no number at all, more than `most`. */
 MQ_API enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most, struct mq_arena *arena,
-				      double **number, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+				      double **number, uint32_t *n, struct mq_err *err);
 /* "5,3,1,1", each with 17 digits where it needs them: read back, the same. */
 MQ_API const char *mq_numbers_text(const double *number, uint32_t n, struct mq_arena *arena);
 

@@ -9,8 +9,7 @@
 #include "maquette/err.h"
 
 /* A shipped folder: "engines" and "executors" (plug-ins), "platforms", "plots". MQ_EINPUT: says where it looked. */
-MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
-				  struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir, struct mq_err *err);
 /* The path of this executable, or of one beside it ("maquette-replay"). */
 MQ_API char *mq_find_program(const char *name, struct mq_arena *arena);
 

@@ -35,8 +35,7 @@ struct mq_pickle {
 };
 /* The value that a file holds; it lives in the arena. Lists may hold themselves. MQ_EINPUT: no pickle of plain data, cut
  * short or too large; the message names the file, the place and what stands there. */
-enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct mq_pickle **value,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct mq_pickle **value, struct mq_err *err);
 /* The value of a key, the last one that was set; NULL: there is none, or `dict` is no dict. */
 const struct mq_pickle *mq_pickle_get(const struct mq_pickle *dict, const char *key);
 /* The same as a number, or as a text; `missing` where it is none. */

@@ -21,6 +21,6 @@ struct mq_script {
 
 /* MQ_EINPUT: its words come to more than 1 MiB, or it nests too deep. */
 MQ_API enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq_script *script,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_err *err);
 
 #endif

@@ -22,6 +22,6 @@ void mq_template_set(struct mq_template *t, const char *name, const char *format
 /* A shipped file, FOLDER/NAME (base/paths.h), with the values in it, in the arena. MQ_EINPUT: there is none, or it has
  * a place that has no value, or a condition without beginning or end; with file and line. */
 enum mq_status mq_template_text(const struct mq_template *t, const char *folder, const char *name, const char **text,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 #endif

@@ -13,11 +13,11 @@
 /* Reads a file (or a pipe) to its end; *text is followed by a NUL. MQ_EINPUT: it cannot be read, has more than
  * `most_MB` megabytes, or zero bytes in it. */
 enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 
 /* The same of any bytes. */
 enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *arena, char **bytes, size_t *size,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 /* For qsort: texts by their bytes, whatever the locale. */
 MQ_API int mq_by_text(const void *a, const void *b);
@@ -35,7 +35,7 @@ MQ_API void mq_json_put_text(FILE *file, const char *text);
 MQ_API void mq_json_put_but(FILE *file, const char *text, const char *also);
 
 /* A file of these bytes, whole or not at all: what a killed process leaves half is PATH.half. MQ_EINPUT: cannot write. */
-MQ_API enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, struct mq_err *err);
 /* A stream into memory: the text lives until the caller frees it (MQ_FREED: at the end of the block). */
 struct mq_words {
 	char *text;
@@ -55,10 +55,10 @@ void mq_argv_add(struct mq_argv *argv, const char *format, ...) __attribute__((f
 char **mq_argv_end(struct mq_argv *argv);
 
 /* A new file to write to. MQ_EINPUT: it cannot be written. */
-MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err);
 /* MQ_EINPUT: not all that was written arrived (a full disk). */
-MQ_API enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err);
 /* A new file, or a device, of this text alone. */
-enum mq_status mq_file_put(const char *path, const char *text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_file_put(const char *path, const char *text, struct mq_err *err);
 
 #endif

@@ -34,7 +34,7 @@ struct mq_communication {
 /* `members`: of a collective, everyone; else not read. bound_s is NaN. */
 enum mq_status mq_predict_communication(const struct mq_predictor *p, const struct mq_schedule *schedule,
 					const struct mq_task *task, const struct mq_members *members,
-					struct mq_communication *communication, struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_communication *communication, struct mq_err *err);
 
 /* What such a collective moves through the memory of the member that receives most, B/s: flows among n members, in
  * so many seconds. */
@@ -50,6 +50,6 @@ struct mq_device_calib mq_predict_device(const struct mq_cluster *cluster, const
 
 /* Seconds of any task; the arena is left as it was. */
 enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule, uint32_t task,
-			       double *seconds, struct mq_err *err) MQ_MUST_CHECK;
+			       double *seconds, struct mq_err *err);
 
 #endif

@@ -37,21 +37,20 @@ struct mq_export {
 };
 
 /* Reads the plan; MQ_EINPUT: q's software does not run it, and why. */
-enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, struct mq_err *err);
 /* Builds a shape's plan with the switches that a shape does not hold taken from `like`. */
 enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape, const struct mq_plan *like,
-			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_plan *plan, struct mq_err *err);
 /* MQ_EINPUT: the text of this file trains adapters (LoRA), and the question does not. */
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 /* A framework's names of the modules that adapters stand at, in quotes, ',' between; "": all is trained. `names` pairs
  * words of --train with them (NULL: the words themselves) and ends with NULL. NULL: it has none for one of the words.
  * Sets the template's lora (those names), rank, alpha and dropout. */
 struct mq_template;
 const char *mq_export_adapters(const struct mq_export *e, const char *const (*names)[2], struct mq_template *values);
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
-enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
-				     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples, struct mq_err *err);
 
 /* The machines of the ranks: one per run of ranks of a node. */
 struct mq_export_node {
@@ -64,9 +63,8 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 const char *mq_export_nccl(const struct mq_export *e);
 
 /* A file of e->dir; and the model's stack of blocks as Hugging Face's config.json. MQ_EINPUT: no family of its has it. */
-enum mq_status mq_export_put(const struct mq_export *e, const char *name, const char *text,
-			     struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_huggingface(const struct mq_export *e, const char **config, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_put(const struct mq_export *e, const char *name, const char *text, struct mq_err *err);
+enum mq_status mq_export_huggingface(const struct mq_export *e, const char **config, struct mq_err *err);
 
 /* Megatron's --recompute-method and --recompute-num-layers of a plan that recomputes fully. */
 const char *mq_export_recompute(const struct mq_export *e, uint32_t *layers);
@@ -76,22 +74,19 @@ const char *mq_export_modules(const struct mq_export *e, const char **unknown);
 const char *mq_import_modules(const char *modules, struct mq_arena *arena, const char **unknown);
 
 /* The flags of Megatron-LM that say the model. MQ_EINPUT: a part of it for which there is none, by name. */
-enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags,
-					struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err);
 
 /* What Megatron-LM's flags say of a plan, as values of a template: megatron.sh.in has them all. MQ_EINPUT: a switch that
  * Megatron does not have, by name. */
-enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_template *values,
-					 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_template *values, struct mq_err *err);
 
 /* Targets: the settings as text, in the arena. MQ_EINPUT: a file beside it cannot be written; flagscale: the reason why
  * it cannot say this plan. */
-enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_megatron_bridge(const struct mq_export *e, const char **text,
-					 struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err);
+enum mq_status mq_export_megatron_bridge(const struct mq_export *e, const char **text, struct mq_err *err);
+enum mq_status mq_export_deepspeed(const struct mq_export *e, const char **text, struct mq_err *err);
+enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text, struct mq_err *err);
+enum mq_status mq_export_flagscale(const struct mq_export *e, const char **text, struct mq_err *err);
 /* A schedule that was simulated, for other simulators. */
 struct mq_schedule;
 struct mq_timeline;
@@ -104,13 +99,13 @@ struct mq_export_run {
 	bool one_call_at_a_time; /* a device's sends and collectives follow each other, as ASTRA-sim runs them */
 };
 /* One execution trace per device: DIR/chakra.NUMBER.et (protobuf, schema of MLCommons Chakra 1.0.0). */
-enum mq_status mq_export_chakra(const struct mq_export_run *run, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_chakra(const struct mq_export_run *run, struct mq_err *err);
 /* Bytes of a call as such a trace says them: whole ones for each member. */
 uint64_t mq_export_comm_size(const struct mq_schedule *schedule, const struct mq_task *task);
 /* Those traces, and what ASTRA-sim needs beside them to run with its analytical network. Sets run->number. Prints to
  * `report` how its network prices the plan's calls. MQ_EINPUT: machines of unlike size, a collective it does not have. */
 enum mq_status mq_export_astra_sim(struct mq_export_run *run, const struct mq_cluster *cluster, double simulated_s,
-				   FILE *report, struct mq_err *err) MQ_MUST_CHECK;
+				   FILE *report, struct mq_err *err);
 
 /* PyTorch's names of schedules, and the stages that they have for each rank where nothing is said; NULL at the end. */
 extern const struct mq_torch_schedule {
@@ -132,20 +127,20 @@ struct mq_import_notes {
 /* Settings as Megatron-LM's flags (launch.h). MQ_EINPUT too: none of them says a plan. */
 struct mq_launch;
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
-				  struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_import_notes *notes, struct mq_err *err);
 /* Words of --data-parallel-sharding-strategy, by enum mq_sync. */
 extern const char *const mq_megatron_sharding[];
 /* Is it one of those flags, the model's apart? */
 bool mq_megatron_plans(const char *flag);
 /* A recipe as `export --to torchtitan` writes them. */
 enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_err *err);
 /* A ds_config.json, with hostfile and config.json beside it where they are there. */
 enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
-				   struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_import_notes *notes, struct mq_err *err);
 
 /* The model of a recipe as `export` writes them. MQ_EINPUT: a setting is missing, or is no number. */
 enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, struct mq_transformer *t,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 
 #endif

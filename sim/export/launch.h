@@ -19,8 +19,7 @@ struct mq_launch {
 /* Reads shell, YAML, TOML or JSON, as the name and the text say. A plan is a file that has settings of one; what a
  * Python recipe and ds_config.json have is found by their own readers (program "torchtitan recipe", "DeepSpeed").
  * MQ_EINPUT: cannot be read, broken; a setting that no plan has a word for, or that stands in another file. */
-enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err);
 /* The number behind a flag; 0 = the launch has none. */
 double mq_launch_number(const struct mq_launch *launch, const char *flag);
 

@@ -25,8 +25,7 @@ struct mq_equivalence {
 	uint32_t *set_of;                /* of each replica of each communication */
 };
 enum mq_status mq_equivalence_build(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
-				    struct mq_arena *arena, struct mq_equivalence *classes,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_arena *arena, struct mq_equivalence *classes, struct mq_err *err);
 
 /* When the replicas of a set have ended. done_s: [net.n_flows] ends of the flows, which began at start_s. */
 double mq_equivalence_set_end(const struct mq_equivalence *classes, uint32_t set, double start_s, const double *done_s);
@@ -36,8 +35,7 @@ bool mq_equivalence_together(const struct mq_equivalence *classes, uint32_t comm
 /* How long it took at each position, with its latency; NAN where it does not take place. */
 enum mq_status mq_equivalence_positions(const struct mq_equivalence *classes, uint32_t communication,
 					const struct mq_task *task, double start_s, const double *done_s,
-					struct mq_replica_flows *replicas, double *position_s,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_replica_flows *replicas, double *position_s, struct mq_err *err);
 /* Are these two lengths, the shorter first, as different as no rounding, and no clock of 1e-12 s, makes equal ones? */
 static inline bool mq_equivalence_differ(double first_s, double last_s)
 {
@@ -53,9 +51,9 @@ struct mq_replica_flow_times {
 	bool any_root;  /* asked with root MQ_NONE, which closes the ring: true of every root; else they are bounds */
 };
 enum mq_status mq_replica_flows_times(struct mq_replica_flows *replicas, const struct mq_task *task,
-				      struct mq_replica_flow_times *times, struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_replica_flow_times *times, struct mq_err *err);
 /* Such a communication's time at each position, as mq_equivalence_positions tells it. */
 enum mq_status mq_replica_flows_positions(struct mq_replica_flows *replicas, const struct mq_task *task,
-					  double *position_s, struct mq_err *err) MQ_MUST_CHECK;
+					  double *position_s, struct mq_err *err);
 
 #endif

@@ -29,12 +29,11 @@ struct mq_folding;
 /* Lowers a plan up to its memory verdict, which `lowered` tells; its schedules are in the views. Everything lives in
  * the arena but for what mq_folding_end frees; call that whatever is returned. Errors are only for broken input. */
 enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
-				struct mq_lowered *lowered, struct mq_folding **folding,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_lowered *lowered, struct mq_folding **folding, struct mq_err *err);
 
 /* The next view: one whose classes keep apart what was told, or those of smaller blocks, or the whole schedule.
  * view->schedule is NULL where the verdict forbids one, or the one before was the whole schedule. */
-enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err);
 
 /* What the run of the last view found out, mq_timeline.apart_s: views that follow keep apart what differed there. */
 void mq_folding_apart(struct mq_folding *folding, const double *apart_s);
@@ -44,6 +43,6 @@ void mq_folding_end(struct mq_folding *folding);
 /* The whole schedule alone, as lowered->schedule: for a replay, and for who takes no view. Errors are only for broken
  * input; a plan that does not fit is a verdict. */
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			struct mq_err *err) MQ_MUST_CHECK;
+			struct mq_err *err);
 
 #endif

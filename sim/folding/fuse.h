@@ -8,6 +8,6 @@
 
 /* Folding is exact: fuses what can be in the templates, and tells in fold->fused how long it lasts. Keeps the templates
  * as they were in program.whole. */
-enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err);
 
 #endif

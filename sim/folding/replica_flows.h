@@ -73,13 +73,13 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 /* Finds zones, if there are any: tells whether these tasks, and they are all there are, do the same in each. Before
  * that, and where they do not, all is one zone. */
 enum mq_status mq_replica_flows_zones(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 
 /* For the files of folding alone: the devices of a send, or recv, into `pair`, the sender's first. */
 void mq_replica_flows_ends(const struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t pair[2]);
 /* The same: the members of replica i of a collective, into rank[], and its flows[]. */
 enum mq_status mq_replica_flows_expand(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
-				       uint32_t *at, struct mq_err *err) MQ_MUST_CHECK;
+				       uint32_t *at, struct mq_err *err);
 
 /* How many replicas a communication has (a send, recv or collective) that are not in later zones; 0: the group's
  * translations do not cover all that are like its members. */
@@ -104,17 +104,17 @@ struct mq_replica_flow {
 };
 /* Replica i of count; 0 is the representative's own. */
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
-				    struct mq_replica_flow *replica, struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_replica_flow *replica, struct mq_err *err);
 
 /* Calls `see` with every link that flows of any replica cross and, unless `all`, that can fill up (fatpipes cannot),
  * again for every crossing. */
 typedef void mq_replica_flows_see(uint32_t link, double bytes, void *data);
 enum mq_status mq_replica_flows_links(struct mq_replica_flows *replicas, const struct mq_task *task, bool all,
-				      mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
+				      mq_replica_flows_see *see, void *data, struct mq_err *err);
 
 /* Finds the links that these tasks, and they are all there are, cannot fill. Before that, every link
  * counts as one that can. */
 enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *replicas, const struct mq_task *const *task,
-					    uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
+					    uint32_t n, struct mq_err *err);
 
 #endif

@@ -48,14 +48,13 @@ bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);
 
 /* The communication of a send, recv or collective: index into communication[]. */
 enum mq_status mq_costing_communication(struct mq_costing *costing, const struct mq_task *task, uint32_t *index,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_err *err);
 
 /* Fills bound_s. */
-enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err);
 
 /* Step time, starts and finishes of tasks from those of events; bytes on links from the communications. */
 enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events, const double *start_s,
-				   const double *finish_s, struct mq_timeline *timeline,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   const double *finish_s, struct mq_timeline *timeline, struct mq_err *err);
 
 #endif

@@ -100,9 +100,8 @@ static enum mq_status change_links(const struct target *t, const char *change, b
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
 		list = mq_arena_printf(&scratch, "%s %s", list, mq_link_class_name(c));
-	mq_bad(err, "change '%s': the platform has no link %s '%s'%s%s", change, by_name ? "named" : "of class",
-	       t->name, by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
-	return MQ_EINPUT;
+	return mq_bad(err, "change '%s': the platform has no link %s '%s'%s%s", change, by_name ? "named" : "of class",
+		      t->name, by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
 }
 
 /* ---- devices ------------------------------------------------------------------------------------------ */

@@ -24,6 +24,6 @@
 /* Apply one change. The cluster is bound to the calibration (mq_calib_bind). `seed` drives `spread`.
  * MQ_EINPUT: an unknown target (says what there is), a factor that is not positive and finite. */
 MQ_API enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster,
-				      struct mq_calib *calib, struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_calib *calib, struct mq_err *err);
 
 #endif

@@ -205,7 +205,7 @@ struct mq_libraries {
 
 /* Reads CALIB/nccl.json and CALIB/../kernels. MQ_EINPUT: a file is missing or damaged; names file, line and value. */
 MQ_API enum mq_status mq_libraries_load(struct mq_libraries *libraries, const char *calib_dir, struct mq_arena *arena,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_err *err);
 /* The generation of a GPU by its compute capability: an index. */
 uint32_t mq_generation_of(const struct mq_libraries *libraries, double compute_capability);
 /* What a library's kernels of that kind do on a GPU: the row of its generation, else of the next older one, else of the
@@ -213,6 +213,6 @@ uint32_t mq_generation_of(const struct mq_libraries *libraries, double compute_c
 const struct mq_library_row *mq_library_row(const struct mq_libraries *libraries, enum mq_library_rows rows,
 					    const char *library, int kind, double compute_capability);
 /* The part that nccl.json has. */
-enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err);
 
 #endif

@@ -43,7 +43,7 @@ enum { MQ_TOGETHER_TASKS = 12000000 }; /* more would not fit into memory */
  * than MQ_TOGETHER_TASKS tasks (says what to do). */
 enum mq_status mq_coscheduled_run(const struct mq_exec_request *request, mq_execute_fn *execute,
 				  const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
-				  struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err);
 
 /* ---- between the main process and a worker (pool.c) ------------------------------------------------ */
 
@@ -57,9 +57,8 @@ void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, 
 			      size_t *size);
 /* The worker's answer to packed jobs; judge->cluster is the whole one. *answer is packed, too. */
 enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
-				     struct mq_arena *arena, void **answer, size_t *size,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_arena *arena, void **answer, size_t *size, struct mq_err *err);
 enum mq_status mq_coscheduled_unpack(const void *answer, size_t size, struct mq_arena *arena,
-				     struct mq_coscheduled *out, struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_coscheduled *out, struct mq_err *err);
 
 #endif

@@ -5,6 +5,6 @@
 #include "base/text.h"
 
 /* mq_file_open of such a file too; mq_file_close ends it. */
-enum mq_status mq_file_create(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_file_create(const char *path, FILE **file, struct mq_err *err);
 
 #endif

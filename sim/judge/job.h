@@ -42,22 +42,19 @@ struct mq_job_parts {
 	uint32_t args_size;
 	size_t plan_size;
 };
-enum mq_status mq_job_parts(const void *bytes, size_t size, struct mq_job_parts *parts,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_parts(const void *bytes, size_t size, struct mq_job_parts *parts, struct mq_err *err);
 /* Reads the arguments; calibrations and changes of `job` stay. */
 enum mq_status mq_job_unpack(const struct mq_job_parts *parts, struct mq_arena *arena, struct mq_job *job,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 /* MQ_EINPUT: an unknown key or a bad value. */
-enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job, struct mq_err *err);
 
 /* Model, software and training options of a job, as a question without cluster and calibration. `job` is
  * borrowed by it. A job without model has none. */
 enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena, struct mq_question *q,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 
 /* All calibrations of the job, in order, from the one at `first` on. */
-enum mq_status mq_job_calib(const struct mq_job *job, uint32_t first, struct mq_calib *calib,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_calib(const struct mq_job *job, uint32_t first, struct mq_calib *calib, struct mq_err *err);
 
 #endif

@@ -21,7 +21,7 @@ struct mq_judge {
 	struct mq_jitter jitter;    /* draws > 0: nothing is folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
-			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_result *result, struct mq_err *err);
 
 struct mq_judged {
 	struct mq_result result;
@@ -33,10 +33,10 @@ struct mq_judged {
 
 /* mq_judge_plan with everything it found. */
 enum mq_status mq_judge_full(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
-			     struct mq_judged *judged, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_judged *judged, struct mq_err *err);
 
 /* Fills result.link_s and result.bottleneck from schedule and timeline. */
 enum mq_status mq_judge_causes(const struct mq_judge *judge, struct mq_judged *judged, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 
 #endif

@@ -14,6 +14,6 @@ struct mq_memory_files {
 /* Lowers the plan for its memory alone. MQ_EINPUT: no such device in the plan; a snapshot of what has none (inference,
  * CPUs, profiled models); a file cannot be written. */
 enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_plan *plan,
-				 const struct mq_memory_files *outputs, struct mq_err *err) MQ_MUST_CHECK;
+				 const struct mq_memory_files *outputs, struct mq_err *err);
 
 #endif

@@ -32,7 +32,6 @@ struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_p
 void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);
 /* `shown`: judged so. `result`: what summary.csv says; learns how many devices the timeline and the trace have. */
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,
-				   const struct mq_outputs *outputs, struct mq_result *result,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err);
 
 #endif

@@ -21,7 +21,7 @@ struct mq_pool;
 /* Starts the server; workers are forked when first needed. The pool and its cluster live in the arena;
  * `job` is borrowed. Errors: what the server could not load, as one line. */
 enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena, struct mq_pool **pool,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 /* The platform, whole; its routes are asked from the server. The caller binds its own calibration,
  * changes it as the job says, and takes the job's devices: workers did the same. */
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
@@ -29,27 +29,27 @@ struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
 /* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is gone and none
  * could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (search/search.h). */
 enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
-			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_result *result, struct mq_err *err);
 /* The same, each plan under the model, software and training options of its own job; the pool's own platform,
  * calibration and changes hold for all. */
 enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *const *job,
 				  const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
-				  struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_err *err);
 /* Clock seconds that the judging calls from now on may take; +inf, as at first, = no limit. Plans without a result
  * by then get the verdict MQ_N_VERDICTS. */
 void mq_pool_until(struct mq_pool *pool, double left_s);
 /* Judges one plan and has the worker write the files asked for. */
 enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan, const struct mq_outputs *outputs,
-			      struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_result *result, struct mq_err *err);
 /* Jobs at once on the pool's platform, whole, with the calibration and changes of the pool's own job.
  * `out` lives in `arena`. MQ_EINPUT: see mq_coscheduled_run. MQ_ETIME: the worker died of it, twice. */
 enum mq_status mq_pool_coscheduled(struct mq_pool *pool, const struct mq_coscheduled_job *job, uint32_t n,
 				   uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 /* Ends all processes. NULL is fine. */
 void mq_pool_close(struct mq_pool *pool);
 
 /* The server's side: never returns while its pool is open. argv without program name and "worker". */
-enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err);
 
 #endif

@@ -419,7 +419,7 @@ void mq_low_held(struct mq_low *low);
 /* ---- lower.c: the steps; costs are put in between them (costing/launch_overhead.h), and views chosen (folding/fold.h) ---------- */
 /* Up to the memory verdict and what tensors do between devices. *low NULL: the verdict is final. */
 enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			    struct mq_low **low, struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_low **low, struct mq_err *err);
 /* The templates, communicators and works of the devices that are `active` ([cluster devices] of the plan, in whose
  * communicators `member` then has everyone), NULL = all of the plan. Any number of times, each from the start. False:
  * REFUSED, so many tasks would take too long; known from those that were made last, or from a part of these. */

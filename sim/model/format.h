@@ -41,11 +41,10 @@ const char **mq_model_names(struct mq_arena *arena);
 bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is);
 
 /* A file of PEFT's (adapter_config.json) becomes the text that mq_tuning_read takes; another text stays as it is. */
-enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, struct mq_err *err);
 
 /* Writes a model as a graph for both modes, and for any sequence length where amounts are polynomials of it. */
-enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path, struct mq_err *err);
 
 extern const struct mq_format *const mq_formats[]; /* NULL-terminated, sorted by name */
 

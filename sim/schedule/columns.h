@@ -32,7 +32,7 @@ uint32_t mq_table_numbers(enum mq_table_id table, const char *first, const struc
 
 /* Opens DIR/FILE of a table and writes its header. The path lives in the arena. */
 enum mq_status mq_table_create(struct mq_csv_writer *w, enum mq_table_id table, const char *dir, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 /* Puts the cells of mq_table_numbers. */
 void mq_table_put(struct mq_csv_writer *w, enum mq_table_id table, const char *first, const struct mq_result *result);
 

@@ -35,8 +35,7 @@ struct mq_rounds {
  * a send without recv, a communicator that some member does not call as often, a group cut in two by another task of
  * its stream, ... Does not look for cycles. */
 MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, const struct mq_rounds *rounds,
-				      struct mq_arena *arena, struct mq_events *events,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_arena *arena, struct mq_events *events, struct mq_err *err);
 
 /* Writes the events to order[n] so that each comes after all it waits for; returns how many it could
  * place: fewer than n means a cycle of waits. */

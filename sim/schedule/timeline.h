@@ -60,7 +60,7 @@ MQ_API uint32_t mq_timeline_choose(const struct mq_schedule *schedule, const str
 /* timeline.csv: task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor[,sample]; `show`: which tasks, or
  * NULL = all. */
 MQ_API enum mq_status mq_timeline_save(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
-				       const bool *show, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+				       const bool *show, const char *path, struct mq_err *err);
 /* Chrome / Perfetto trace: one process per device, one thread per stream; times in us. Errors of writing are the
  * caller's to find, when it closes the file. */
 MQ_API void mq_timeline_trace(const struct mq_schedule *schedule, const struct mq_timeline *const *timelines,

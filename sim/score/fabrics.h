@@ -36,9 +36,9 @@ struct mq_fabric_spec {
 extern const char mq_fabric_columns[];
 /* MQ_EINPUT: a GPU, word or shape that is not known (says which). */
 enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
-			      struct mq_fabric_spec *spec, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_fabric_spec *spec, struct mq_err *err);
 /* Its devices and links, bound to the calibration. */
 enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib, struct mq_arena *arena,
-			       struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_cluster **cluster, struct mq_err *err);
 
 #endif

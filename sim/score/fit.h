@@ -13,6 +13,6 @@ struct mq_score_fit {
 /* Reads the tables, simulates the rows that the parameters concern, fits them, leaves one table out after the other,
  * prints what came of it and writes parameters.csv, correlation.csv, rows.csv, tables.csv and without.csv to the
  * options' folder. MQ_EINPUT: an unknown name, a value of 0, one that moves no row, or too few rows. */
-enum mq_status mq_score_fit(const struct mq_score_fit *ask, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_fit(const struct mq_score_fit *ask, struct mq_err *err);
 
 #endif

@@ -38,12 +38,11 @@ struct mq_ledger {
 };
 /* MQ_EINPUT: a line names no value, or a stand-in that is no number and no value, or that rests on a table of
  * the line. */
-enum mq_status mq_ledger_load(const struct mq_score_options *options, struct mq_ledger *ledger,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_ledger_load(const struct mq_score_options *options, struct mq_ledger *ledger, struct mq_err *err);
 /* NAME=VALUE of every value that rests on a table, for mq_score_options.stand_in; with models other than "" of
  * those that have a line for that part. */
 enum mq_status mq_ledger_without(const struct mq_ledger *ledger, const char *table, const char *models,
-				 struct mq_arena *arena, struct mq_list *stand_in, struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_arena *arena, struct mq_list *stand_in, struct mq_err *err);
 /* The part of a table that line i is the first of, or NULL. */
 const char *mq_ledger_part(const struct mq_ledger *ledger, uint32_t i, const char *table);
 /* Scored rows of a table that a line's value bears on; 0 where it does not rest on that table. */

@@ -18,14 +18,13 @@ struct mq_judged_table {
 	bool *ready;              /* [n] asked for and not refused: there is something to simulate */
 };
 /* Reads the table at `path`, makes its rows ready and refuses those that cannot be scored. */
-enum mq_status mq_table_load(const struct mq_score_options *options, struct mq_judged_table *table,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_table_load(const struct mq_score_options *options, struct mq_judged_table *table, struct mq_err *err);
 /* Makes the ready rows' jobs again, with --set as it is now, in a new t->c. */
 enum mq_status mq_table_renew(const struct mq_score_options *options, struct mq_judged_table *table,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 /* Judges the ready rows, or those of them that are `wanted` ([n] or NULL = all). */
 enum mq_status mq_table_judge(const struct mq_score_options *options, struct mq_judged_table *table, const bool *wanted,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 /* The memory of the device that the row has measured. */
 const struct mq_memory *mq_table_memory(const struct mq_judged_table *table, uint32_t row);
 /* "tight", or the verdict's name. */
@@ -36,7 +35,7 @@ bool mq_table_scored(const struct mq_judged_table *table, uint32_t row);
 
 /* The job file of every ready row, DIR/ROW.ini and DIR/ROW.plan.json: what `run` and `simulate` take. */
 enum mq_status mq_table_write_jobs(const struct mq_score_options *options, const struct mq_judged_table *table,
-				   const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+				   const char *dir, struct mq_err *err);
 
 /* ---- a table as a test of a planner: how well the order of plans is predicted, what it costs to run the first -------- */
 

@@ -44,9 +44,9 @@ struct mq_kernel_column {
 	double *value;
 };
 enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 /* The position of a cell's word among the NULL-terminated ones; an empty cell is the first. */
 enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *const *words, int *value,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 #endif

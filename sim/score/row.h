@@ -78,19 +78,17 @@ static inline uint32_t mq_run_degree(double cell)
  * that is not given follows from a rate in value and unit (tokens/s, sequences/s, images/s, or these per GPU) with gbs
  * and seq. */
 enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs, uint32_t *n,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 /* A column that a row needs has no value: MQ_EINPUT, with the column of the table that has nearly that name. */
-enum mq_status mq_run_lacks(const struct mq_run *run, const char *column, const char *remedy,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_run_lacks(const struct mq_run *run, const char *column, const char *remedy, struct mq_err *err);
 /* MQ_EINPUT: the cell is none of the words; names the nearest. */
-enum mq_status mq_run_unknown(const char *column, const char *cell, const char *const *words,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_run_unknown(const char *column, const char *cell, const char *const *words, struct mq_err *err);
 /* Columns of a table that are read by nobody but have nearly the name of one that is; NULL = none. */
 const char *mq_runs_unread(const struct mq_csv *table, struct mq_arena *arena);
 
 /* MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
 enum mq_status mq_case_build(const struct mq_score_options *options, const struct mq_run *run, struct mq_case *out,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 /* All that keeps a row from being scored, each in words, before anything is simulated; returns how many, 0 = nothing.
  * A row is looked at as far as what it lacks allows. *assumed: what was assumed of one that lacks nothing, or NULL. */
@@ -99,7 +97,7 @@ uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_r
 		       const char *why[MQ_CASE_MAX_LACKS], const char **assumed);
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
-enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err);
 
 /* The machines of a row: fills part[], n_parts, platform, network and links of `c`, whose run and n_devices are set.
  *   platform   keys of `platform generate`, a shipped platform's name or a file
@@ -110,15 +108,15 @@ enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err) MQ_MUST_CHEC
  * mq_case_degrees: what a placement says of degrees: replicas, tp of each stage. mq_case_place: devices of the shape
  * where they are not simply 0, 1, 2 ... MQ_EINPUT: a type that is not known, numbers that do not add up, replicas of
  * one stage of unequal tp. */
-enum mq_status mq_case_machines(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_machines(struct mq_case *c, struct mq_err *err);
+enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err);
+enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err);
 /* Adds to what is told of the row as assumed. */
 void mq_case_assume(struct mq_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Degrees, micro-batches, schedule, sync, recomputation, layers of each stage: the shape of the plan. MQ_EINPUT: a
  * word that is none of the column's, with the nearest that is. */
-enum mq_status mq_case_shape(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_shape(struct mq_case *c, struct mq_err *err);
 
 /* Rows whose key is equal differ only in plan: same model, hardware, batch and precision. */
 const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena);

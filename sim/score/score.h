@@ -48,13 +48,12 @@ struct mq_score_options {
 extern const struct mq_arg mq_score_args[];
 void mq_score_options_init(struct mq_score_options *options, struct mq_arena *arena);
 /* Finds `platforms` where it is not given and loads its calibrations. */
-enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err);
 /* And what rows of runs need. MQ_EINPUT: a software or a --set that is none. */
-enum mq_status mq_score_open_runs(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_open_runs(struct mq_score_options *options, struct mq_err *err);
 
 /* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
-enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files, struct mq_err *err);
 /* "a100_nvswitch_8" of "x/a100_nvswitch_8.csv". */
 const char *mq_score_stem(const char *path, struct mq_arena *arena);
 
@@ -76,7 +75,7 @@ void mq_score_put_errors(struct mq_csv_writer *w, const char *kind, const char *
 			 const struct mq_errors *errors);
 /* Creates summary.csv in the options' folder, and prints the header. */
 enum mq_status mq_score_open_summary(const struct mq_score_options *options, struct mq_csv_writer *w,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 /* How many of text[n] are the same as text[i]; 0 where that is NULL or an earlier one is the same. */
 uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i);
 /* Reasons, each once with the number of rows that it leaves out. */
@@ -84,19 +83,17 @@ void mq_score_print_refused(const char *const *why, uint32_t n);
 
 /* Each scores `input`, writes files to `out` and prints a summary. *mean gets the error that the
  * threshold is held against. */
-enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean, struct mq_err *err);
+enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean, struct mq_err *err);
 /* --check: what each row lacks, printed, nothing simulated. MQ_EINPUT: a row lacks something. */
-enum mq_status mq_score_check(const struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
-				    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_check(const struct mq_score_options *options, struct mq_err *err);
+enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean, struct mq_err *err);
+enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err);
 
 /* The index of errors from tables that were scored with their source left out: reads FOLDER/<table>/trust.csv, fits the
  * distance, writes DIR/trust.csv (the index), intervals.csv (a row per run) and trust_kinds.csv (how often intervals
  * hold, by kind of run), and prints the latter. */
-enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct mq_arena *arena,
-				    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct mq_arena *arena, struct mq_err *err);
 
 /* Does a cell's text have the word, in capitals or not? */
 static inline bool mq_contains(const char *text, const char *word)
@@ -108,7 +105,6 @@ static inline bool mq_contains(const char *text, const char *word)
 bool mq_pattern_fits(const char *patterns, const char *text);
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"); MQ_EINPUT lists
  * what is known. */
-enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type, struct mq_err *err);
 
 #endif

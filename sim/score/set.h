@@ -20,14 +20,14 @@ struct mq_score_knob {
 };
 /* MQ_EINPUT: no such entry or field (the message says which there are), or a field that is no number. */
 enum mq_status mq_score_knob_find(const struct mq_score_options *options, const char *name, struct mq_score_knob *knob,
-				  struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_err *err);
 /* Does it bear on a row that runs on devices of this type with this software? Links do on all. */
 bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_case *c);
 /* Does the row's software take the field from the file that the value stands in, directly or by inheritance? */
 bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_case *c);
 
 /* Checks every --set. MQ_EINPUT: it names nothing, or its value is out of range. */
-enum mq_status mq_score_set_check(const struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_set_check(const struct mq_score_options *options, struct mq_err *err);
 /* What --set means for one row: changes as mq_change_apply takes them are appended to `change`, which has room for
  * MQ_CASE_MAX_CHANGES, options of the software to `software`. */
 struct mq_score_changes {
@@ -36,9 +36,9 @@ struct mq_score_changes {
 	const char *software;
 };
 enum mq_status mq_score_change(const struct mq_score_options *options, const struct mq_case *c,
-			       struct mq_score_changes *to, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_score_changes *to, struct mq_err *err);
 /* Marks those --set of `used`, [options->set.n], that change anything of the row. */
 enum mq_status mq_score_set_mark(const struct mq_score_options *options, const struct mq_case *c, bool *used,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 
 #endif

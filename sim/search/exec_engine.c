@@ -131,9 +131,9 @@ static enum mq_status get(struct exec *x, const struct mq_problem *problem, json
 	const char *error = json_string_value(json_object_get(*value, "error"));
 	if (!error)
 		return MQ_OK;
-	mq_bad(err, "exec:%s: %s", x->program, error);
+	enum mq_status status = mq_bad(err, "exec:%s: %s", x->program, error);
 	json_decref(*value);
-	return MQ_EINPUT;
+	return status;
 }
 
 /* ---- what the program is told ------------------------------------------------------------------- */

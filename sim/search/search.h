@@ -135,7 +135,7 @@ struct mq_search_outcome {
 /* Results and plans of the outcome live in `arena`. Errors: broken files, a full disk, an engine that
  * refuses. No feasible plan is MQ_OK with n_best = 0. */
 MQ_API enum mq_status mq_search_run(const struct mq_search *search, struct mq_arena *arena,
-				    struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_search_outcome *outcome, struct mq_err *err);
 
 /* Does a judged plan keep the budgets of --max (cost, energy, step-time, memory)? Else says which it
  * exceeds. A plan whose price is not known keeps no budget of it. */
@@ -174,11 +174,10 @@ struct mq_rows {
 	size_t old_size, at; /* at: where the next row belongs */
 	bool lenient;        /* a row that differs cuts the file there instead of failing */
 };
-enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena, struct mq_err *err);
 enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *candidate, double best_step_time_s,
-			   const struct mq_cluster *cluster, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err) MQ_MUST_CHECK;
+			   const struct mq_cluster *cluster, struct mq_err *err);
+enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err);
 
 /* learning.csv: what engines note of their learning. Made with the first note, anew in every run: a run
  * that is resumed learns again from the evaluations it knows and comes to the same rows. */
@@ -188,7 +187,7 @@ struct mq_notes {
 	bool failed;
 };
 void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity, double value);
-enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err);
 
 /* Judgements by plan hash, kept in evaluations.csv. */
 struct mq_cache {
@@ -201,11 +200,10 @@ struct mq_cache {
 	uint64_t context;
 };
 enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context, struct mq_arena *arena,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t hash);
-enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
-			    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result, struct mq_err *err);
+enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err);
 
 /* Cost queries that count their screens. */
 struct mq_counted_costs {
@@ -222,7 +220,6 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result),
 		    void *looker);
 /* MQ_EINPUT where no plan at all can have what --fix says: more ranks than devices, parts that divide no heads. */
-enum mq_status mq_limits_possible(const struct mq_limits *limits, const struct mq_question *q,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_limits_possible(const struct mq_limits *limits, const struct mq_question *q, struct mq_err *err);
 
 #endif

@@ -19,7 +19,7 @@ struct mq_jitter_samples {
 };
 enum mq_status mq_session_jitter_sample(struct mq_session *session, const struct mq_plan *plan,
 					const struct mq_jitter *jitter, bool analytic, struct mq_jitter_samples *draws,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_err *err);
 
 /* Goodput of a plan with this result. */
 struct mq_goodput mq_session_goodput(const struct mq_session *session, const struct mq_plan *plan,

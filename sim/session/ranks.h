@@ -18,14 +18,14 @@ const char *mq_rank_of_many(uint32_t *n);
 
 /* The first rank's side. Opens the folder; closes it and takes it away. */
 enum mq_status mq_ranks_open(struct mq_session *session, const char *dir, struct mq_arena *arena,
-			     struct mq_ranks **ranks, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_ranks **ranks, struct mq_err *err);
 void mq_ranks_close(struct mq_ranks *ranks);
 /* As mq_session_judge, with all ranks; `until` as mq_pool_until. */
 enum mq_status mq_ranks_judge(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
-			      struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_result *result, struct mq_err *err);
 void mq_ranks_until(struct mq_ranks *ranks, double left_s);
 
 /* Another rank's side: judges until the first rank is gone. MQ_ETIME: it never came. */
-enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err);
 
 #endif

@@ -21,17 +21,17 @@ extern const struct mq_arg mq_search_args[];
 void mq_search_options_settle(struct mq_search_options *options);
 
 /* Reads the softwares that `runs_in` names, those whose files say "listed", unless they are there. */
-enum mq_status mq_listed_software(struct mq_shipped *shipped, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_listed_software(struct mq_shipped *shipped, struct mq_err *err);
 
 /* Runs the search of an open session; `dir` may be NULL. Plans and text live in the session's arena. */
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options, const char *dir,
-				 struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_search_outcome *outcome, struct mq_err *err);
 
 /* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its name alone. */
 uint64_t mq_hash_file(uint64_t hash, const char *path);
 /* Folds the files of a folder of the installation in. */
 enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suffix, struct mq_arena *arena,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 /* A plan of the ranking in words, with how many near-equal ones it stands for. */
 const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cluster *cluster, struct mq_arena *arena);
@@ -53,14 +53,13 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 /* The same for programs, and as DIR/report.html for people. */
 void mq_search_json(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 enum mq_status mq_search_page(struct mq_session *session, const struct mq_search_outcome *outcome, const char *dir,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 /* --proof: one line per lower bound, and the same as DIR/proof.csv. MQ_EBUG: a bound lies above a plan that was
  * simulated. */
-enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err);
 void mq_proof_print(const struct mq_search_outcome *outcome, FILE *file);
-enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir, struct mq_err *err);
 
 /* Two judged plans, term by term: compute, exposed communication per link class, bubble, memory. `file`
  * gets one line per term, largest difference first. */

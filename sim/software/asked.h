@@ -30,6 +30,6 @@ void mq_asked_limit_simulation(struct mq_asked *asked);
 /* The training options, read: lists and files into the arena. The software decides the type of reduced gradients
  * where it was not given. */
 enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,
-			      struct mq_train *train, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_train *train, struct mq_err *err);
 
 #endif

@@ -6,6 +6,6 @@
 
 /* Sets one field from text. MQ_EINPUT: an unknown key (with the near one), a bad value with its range. */
 enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key, const char *value,
-				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_arena *arena, struct mq_err *err);
 
 #endif

@@ -61,7 +61,7 @@ enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 
 /* `allow_exec`: the file is trusted, it may name programs to run. MQ_EINPUT: file, line, value and remedy. */
 enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 /* Does an axis vary together with others? */
 bool mq_study_joined(const struct mq_study *study, uint32_t axis);
@@ -70,7 +70,7 @@ bool mq_study_joined(const struct mq_study *study, uint32_t axis);
 void mq_study_values(const struct mq_study *study, uint32_t point, uint32_t *index);
 
 /* Fills `context`, so that rows of another program or other calibrations are not taken for this one's. */
-enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err);
 
 /* Devices that a point asks for, where platform.nodes or platform.gpus is an axis; else 0. */
 double mq_study_size(const struct mq_study *study, const char *const *value);
@@ -90,7 +90,7 @@ struct mq_point {
 	struct mq_jitter jitter;
 };
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
-			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err);
 
 struct mq_csv_writer;
 
@@ -108,19 +108,19 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
  * NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
 #define MQ_STUDY_CRASHED "C"
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
-			    struct mq_arena *arena, const char **row, struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_arena *arena, const char **row, struct mq_err *err);
 
 /* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
  * (may be NULL) with the job's name before its suffix receives each job's plan. *crashed: did a simulator
  * die? MQ_ETIME: no row for that reason, mq_study_jobs_nothing writes one. */
 enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study, const struct mq_point *point,
-			     const char *plan_path, bool *crashed, struct mq_err *err) MQ_MUST_CHECK;
+			     const char *plan_path, bool *crashed, struct mq_err *err);
 void mq_study_jobs_nothing(struct mq_csv_writer *row, const struct mq_study *study, const char *verdict,
 			   const char *why);
 
 /* Opens a point's question and searches it, or judges its given plan: an outcome of one candidate. */
 enum mq_status mq_study_search(const struct mq_study *study, const struct mq_point *point, struct mq_session *session,
-			       struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_search_outcome *outcome, struct mq_err *err);
 /* Why mq_study_run would write that this point is refused, found without a simulation; NULL: it would not. */
 const char *mq_study_refused(const struct mq_study *study, const struct mq_point *point, struct mq_arena *arena);
 /* Why an outcome has no plan: its verdict, and *why in words. */
@@ -137,18 +137,17 @@ struct mq_answering {
 };
 /* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
  * "B,target,..." (breakeven.csv) behind the row. */
-enum mq_status mq_study_sensitivity(const struct mq_answering *a) MQ_MUST_CHECK;
-enum mq_status mq_study_breakeven(struct mq_answering *a) MQ_MUST_CHECK;
+enum mq_status mq_study_sensitivity(const struct mq_answering *a);
+enum mq_status mq_study_breakeven(struct mq_answering *a);
 
 /* From DIR/whatif.csv and the tables beside it: scaling.csv, losses.csv, pareto.csv, and answers in
  * words to `words`. */
-enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words, struct mq_err *err);
 
 /* Figures (SVG and PNG) of the tables in DIR to the folder `out`, drawn by gnuplot: MQ_ENODEV where it is
  * not there. *n: how many. */
 enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out, uint32_t *n,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 struct mq_csv;
 /* The row of whatif.csv with the most samples per second; MQ_NONE where no point has a plan. */
 uint32_t mq_study_fastest(const struct mq_csv *csv);
@@ -157,6 +156,6 @@ uint32_t mq_study_fastest(const struct mq_csv *csv);
  * fastest point's plan, assumptions, provenance and the command. `plan` and `point` (NULL: none has a
  * plan) are that of the fastest point; with several jobs, any point with all its jobs' plans. */
 enum mq_status mq_study_report(const struct mq_study *study, const char *dir, const struct mq_point *point,
-			       const char *plan, struct mq_err *err) MQ_MUST_CHECK;
+			       const char *plan, struct mq_err *err);
 
 #endif

@@ -146,10 +146,10 @@ struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
 /* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. MQ_EINPUT: a column, weight
  * or number is missing or out of range; says where. */
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 /* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`; weights
  * that it has are not taken. */
-enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err);
 /* Sorts the rows by score and counts the publishers': after the last was added or scores were changed. */
 void mq_trust_sort(struct mq_trust *trust);
 void mq_trust_place_of(struct mq_trust *trust, const struct mq_trust_point *point, struct mq_trust_place *place);
@@ -212,6 +212,6 @@ struct mq_trust_memory mq_trust_memory(const struct mq_trust *trust, const struc
 /* Weights, widening and bias that make the neighbours' spreads most likely, each row judged without its publisher, and
  * then the rows' scores. Deterministic. */
 void mq_trust_fit(struct mq_trust *trust);
-enum mq_status mq_trust_save(const struct mq_trust *trust, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_trust_save(const struct mq_trust *trust, const char *path, struct mq_err *err);
 
 #endif

@@ -73,8 +73,7 @@ struct mq_hybrid_cost {
 };
 
 /* MQ_EINPUT: not a model of repeated layers. */
-enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_problem *problem,
-				   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_problem *problem, struct mq_err *err);
 void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);

@@ -103,6 +103,6 @@ double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* ---- models without layers (flat.c) */
 
-enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err);
 
 #endif

@@ -41,6 +41,6 @@ struct mq_place_ip_result {
 
 /* MQ_EINPUT: the latency of a graph with backward nodes. */
 enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *options,
-			   struct mq_arena *arena, struct mq_place_ip_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_arena *arena, struct mq_place_ip_result *result, struct mq_err *err);
 
 #endif

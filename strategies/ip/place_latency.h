@@ -17,10 +17,10 @@
 
 /* Tries `orders` orders; no stages where no interval fits. MQ_EINPUT: as mq_units_make. */
 enum mq_status mq_place_line(const struct mq_place *place, uint32_t orders, struct mq_rng *rng, struct mq_arena *arena,
-			     struct mq_placement *out, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_placement *out, struct mq_err *err);
 
 /* No placement with at most `pieces` contiguous sets per accelerator is below; 0 = no bound found. */
 enum mq_status mq_place_latency_bound(const struct mq_place *place, uint32_t pieces, struct mq_arena *arena,
-				      double *bound, struct mq_err *err) MQ_MUST_CHECK;
+				      double *bound, struct mq_err *err);
 
 #endif

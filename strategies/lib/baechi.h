@@ -15,9 +15,9 @@
 
 /* Each fills state->device_of; MQ_ENOPLAN names the tasks left over when memory is out. */
 enum mq_status mq_baechi_topo(const struct mq_tasks *tasks, struct mq_arena *arena, struct mq_schedule_state *state,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 /* favourite: [n] child that should follow a task, MQ_NONE = none; NULL = m-ETF. */
 enum mq_status mq_baechi_etf(const struct mq_tasks *tasks, const uint32_t *favourite, struct mq_arena *arena,
-			     struct mq_schedule_state *state, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_schedule_state *state, struct mq_err *err);
 
 #endif

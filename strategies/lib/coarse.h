@@ -28,10 +28,10 @@ bool mq_coarse_baseline(const struct mq_coarse *coarse, uint32_t *next, uint32_t
 #define MQ_COARSE_EVEN "a placement with memory shared evenly" /* for mq_fit_say */
 
 enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
-			      struct mq_coarse *coarse, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_coarse *coarse, struct mq_err *err);
 /* The same for groups from elsewhere: `tasks` and `group_of` (any numbers) are set, the rest is filled. */
 enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine, struct mq_coarse *coarse,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 /* The plan that puts group g on device choice[g] (an index into tasks.space.device). */
 void mq_coarse_plan(const struct mq_coarse *coarse, const uint32_t *choice, const struct mq_problem *problem,
 		    struct mq_arena *arena, struct mq_plan *plan);

@@ -51,7 +51,7 @@ struct mq_elim_result {
 /* MQ_EINPUT: a table over the bounds, which the message names. MQ_DONE: tick said stop. The result lives in the
  * arena, and so do all tables: rewind it afterwards. */
 enum mq_status mq_elim_solve(const struct mq_elim_problem *problem, struct mq_arena *arena,
-			     struct mq_elim_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_elim_result *result, struct mq_err *err);
 
 /* The cost of one full choice: the oracle of the tests and of callers that compare plans. */
 double mq_elim_cost(const struct mq_elim_problem *problem, const uint32_t *choice);

@@ -19,7 +19,7 @@ struct mq_json_in {
 	enum mq_status status; /* of the first failure */
 };
 
-enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err);
 void mq_json_in_close(struct mq_json_in *in);
 
 /* Notes a failure at `where` ("edges[3].cost"). */

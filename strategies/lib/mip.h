@@ -69,6 +69,6 @@ struct mq_mip_result {
 
 /* Minimises. MQ_ENODEV: no cbc; MQ_ETIME: it died or was stopped before it said anything. */
 enum mq_status mq_mip_solve(const struct mq_mip *mip, const struct mq_mip_options *options, struct mq_arena *arena,
-			    struct mq_mip_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_mip_result *result, struct mq_err *err);
 
 #endif

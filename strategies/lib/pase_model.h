@@ -26,7 +26,7 @@ struct mq_pase_model {
 /* MQ_EINPUT: devices that no route joins. MQ_DONE: tick said stop. */
 enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
 				    uint32_t micro_batches, struct mq_arena *arena, struct mq_pase_model *out,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_err *err);
 
 /* Memory of one full choice on a device. */
 double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice);

@@ -18,7 +18,7 @@ struct placements {
 void placements_init(struct placements *space, const struct mq_problem *problem);
 /* For engines that place whole ops: MQ_EINPUT where the software runs no such plan, or no device can run the model. */
 enum mq_status placements_open(struct placements *space, const struct mq_problem *problem, const char *engine,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 /* The plan that puts group g on space->device[choice[g]]. */
 void placements_plan(const struct placements *space, const uint32_t *choice, const struct mq_problem *problem,
 		     struct mq_arena *arena, struct mq_plan *plan);

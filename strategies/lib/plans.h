@@ -111,7 +111,7 @@ uint32_t mq_powers_dividing(double n, double most, uint32_t power[24]);
 /* Micro-batches of a step that are tried in turn: as many as `asked` for, else the powers of two up to `most` that
  * divide the batch; `rounds` NULL: a check alone. MQ_EINPUT: more than samples. */
 enum mq_status mq_micro_batch_rounds(const struct mq_problem *problem, const char *engine, uint32_t asked, double most,
-				     uint32_t rounds[24], uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+				     uint32_t rounds[24], uint32_t *n, struct mq_err *err);
 
 /* Step time of a plan by the analytic executor; +inf: it does not fit, or cannot be judged. */
 double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan);

@@ -7,9 +7,9 @@
 
 /* The folder that the plug-in of `engine` was loaded from. */
 enum mq_status mq_plugin_folder(const struct mq_engine *engine, struct mq_arena *arena, const char **folder,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 /* The path of `name` in the folder of the plug-in that holds `engine`. MQ_EINPUT: no such file there. */
 enum mq_status mq_plugin_file(const struct mq_engine *engine, const char *name, struct mq_arena *arena,
-			      const char **path, struct mq_err *err) MQ_MUST_CHECK;
+			      const char **path, struct mq_err *err);
 
 #endif

@@ -55,7 +55,7 @@ enum { MQ_POST_BATCH = 8 };
 extern const struct mq_opt mq_post_opts[];
 
 enum mq_status mq_post_start(struct mq_post *post, const char *engine, const struct mq_problem *problem,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 /* An engine's start: its name and which parts it has. */
 #define MQ_POST_START(name, ...)                                                                       \
 	static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err) \
@@ -65,7 +65,7 @@ enum mq_status mq_post_start(struct mq_post *post, const char *engine, const str
 		return mq_post_start(post, name, problem, err);                                        \
 	}
 enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_plan *plan, struct mq_err *err);
 void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 		     const struct mq_result *result);
 

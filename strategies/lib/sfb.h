@@ -41,7 +41,7 @@ struct mq_sfb_result {
 };
 
 enum mq_status mq_sfb_solve(const struct mq_sfb_problem *problem, struct mq_arena *arena, struct mq_sfb_result *result,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 
 /* Value of one assignment: oracle of the tests. */
 double mq_sfb_cost(const struct mq_sfb_problem *problem, const bool *duplicate);
@@ -55,7 +55,7 @@ struct mq_sfb_cases {
 	struct mq_sfb_problem *problem;
 };
 enum mq_status mq_sfb_cases_load(const char *path, struct mq_arena *arena, struct mq_sfb_cases *cases,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 bool mq_sfb_cases_probe(const char *path);
 
 #endif

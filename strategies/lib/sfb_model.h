@@ -19,6 +19,6 @@ struct mq_sfb_group {
 
 /* `result`: one entry per op of the model; the optimum in us. MQ_EINPUT: devices that no route joins. */
 enum mq_status mq_sfb_of_group(const struct mq_problem *problem, const struct mq_sfb_group *group,
-			       struct mq_arena *arena, struct mq_sfb_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_arena *arena, struct mq_sfb_result *result, struct mq_err *err);
 
 #endif

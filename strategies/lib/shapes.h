@@ -50,16 +50,15 @@ struct shape_space {
 };
 
 /* Measures speeds through the cost queries; no devices or no answers is MQ_EINPUT. */
-enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
-			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err);
 /* Is the point inside the rules of this model, these devices and the user's constraints? */
 bool shapes_valid(const struct shape_space *space, const struct shape_point *point);
 /* The plan of a valid point; MQ_EINPUT where the model cannot be cut so. */
 enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point, struct mq_arena *arena,
-			   struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_plan *plan, struct mq_err *err);
 /* The same with `layers` per chunk, where they are not NULL, of a balanced point. */
 enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *point, const uint32_t *layers,
-			       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err);
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
 void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
 		 void *context);

@@ -33,7 +33,7 @@ struct mq_tasks {
 /* MQ_EINPUT: more than 256 devices, devices without route, or a model that no placement of whole ops fits into the
  * devices. */
 enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *tasks,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 /* The next larger number of micro-batches that divides the batch: less memory per task. False where that saves
  * nothing, or there is none. */
@@ -91,7 +91,7 @@ struct mq_list_engine {
 
 /* The engine's hooks. What the simulator finds too large is scheduled again in smaller micro-batches. */
 enum mq_status mq_list_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_plan *plan, struct mq_err *err);
 void mq_list_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 		     const struct mq_result *result);
 

@@ -16,6 +16,6 @@ struct mq_local_result {
 
 /* From a random start: units on random devices of types that can run them (CPUs too). */
 enum mq_status mq_local_search(const struct mq_place *place, struct mq_rng *rng, struct mq_arena *arena,
-			       struct mq_local_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_local_result *result, struct mq_err *err);
 
 #endif

@@ -174,7 +174,7 @@ void nn_params_round(struct nn_params *params, int digits);
 /* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits again).
  * Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it: a search that
  * is resumed runs again from its evaluations and comes to the same state. */
-enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status nn_params_load(struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err);
+enum mq_status nn_params_load(struct nn_params *params, const char *path, struct mq_err *err);
 
 #endif

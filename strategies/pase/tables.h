@@ -19,7 +19,7 @@ struct mq_pase_tables {
 };
 
 enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena, struct mq_pase_tables *tables,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 /* Does the file look like one? */
 bool mq_pase_tables_probe(const char *path);
 

@@ -64,11 +64,11 @@ struct mq_pipedream_result {
 };
 
 enum mq_status mq_pipedream_solve(const struct mq_pipedream *problem, struct mq_arena *arena,
-				  struct mq_pipedream_result *result, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_pipedream_result *result, struct mq_err *err);
 
 /* The released optimizer's profile (graph.txt): drops inputs and unused outputs as it does. */
 enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *problem,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 bool mq_pipedream_probe(const char *path);
 
 #endif

@@ -74,7 +74,7 @@ struct mq_piper_result {
 };
 
 enum mq_status mq_piper_solve(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 /* The baseline: the same d, t and recomputation in all stages, repeated layers dealt out evenly, the others with the
  * first and last stage or in stages of their own. Time of the slowest stage of the best; +inf: nothing fits. */
@@ -86,8 +86,7 @@ double mq_piper_stage_time(const struct mq_piper *problem, const struct mq_piper
 
 /* Reads the published JSON: nodes with TMPCs (configurations per tensor degree), edges, maxDevices,
  * maxMemoryPerDevice, bandwidth, mbsInBatch. */
-enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem, struct mq_err *err);
 bool mq_piper_probe(const char *path);
 
 #endif

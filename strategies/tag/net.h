@@ -53,10 +53,10 @@ struct mq_tag_record {
 };
 /* Text, appended: any number of runs may write to one file, one after the other. */
 enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_record *record, uint32_t n,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 bool mq_tag_records_probe(const char *path);
 enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uint32_t *n, struct mq_tag_record **record,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 
 struct mq_tag_training {
 	uint32_t epochs, batch; /* batch: records per step of Adam */
@@ -66,6 +66,6 @@ struct mq_tag_training {
  * epoch. */
 enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_training *how,
 				const struct mq_problem *problem, const struct mq_tag_record *record, uint32_t n,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 #endif

@@ -62,11 +62,11 @@ struct mq_tag_space {
  * devices. Where neither all devices with all-reduce nor with model parallelism can hold the whole batch, `fit` says
  * what every plan gets. */
 enum mq_status mq_tag_space_make(const struct mq_problem *problem, const struct mq_tag_options *options,
-				 struct mq_tag_space *space, struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_tag_space *space, struct mq_err *err);
 /* Writes the action's n_devices ranks. */
 void mq_tag_devices_of(const struct mq_tag_space *space, const struct mq_tag_action *action, uint32_t *rank);
 /* The plan of one action per op group. */
 enum mq_status mq_tag_plan(const struct mq_tag_space *space, const uint32_t *action, const struct mq_problem *problem,
-			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err);
 
 #endif

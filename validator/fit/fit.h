@@ -29,7 +29,7 @@ struct mq_measured {
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 
 /* One library call as measured: a compute or copy task, a message, or a collective. */
 enum {
@@ -51,7 +51,7 @@ struct mq_observations {
 };
 /* Adds one entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena, struct mq_observations *to,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 /* Step time over clean samples (weak as above); there is one at least. */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch, uint32_t *n_dropped,
 				  bool *weak);
@@ -91,10 +91,10 @@ struct mq_fit {
 	void *context;
 };
 /* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
-enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err);
 /* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params]. */
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
-				double *draws, struct mq_err *err) MQ_MUST_CHECK;
+				double *draws, struct mq_err *err);
 
 /* ---- probes.c -------------------------------------------------------------------------------- */
 
@@ -157,11 +157,11 @@ struct mq_calibration_request {
 	bool partial;
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
-				  struct mq_calibration *calibration, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_calibration *calibration, struct mq_err *err);
 /* Writes {"entries": [device, link, ...]} of n calibrations, each value with interval, each group with quality and
  * range. */
 enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uint32_t n, const char *path,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 
 /* ---- uncertainty.c --------------------------------------------------------------------------- */
 
@@ -180,7 +180,7 @@ struct mq_uncertainty {
 /* Adds the "fit" records of a calibration file, in place of those of the same entry and group read before, as the
  * values of a later file replace those of an earlier one. Files without any add nothing. */
 enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path, struct mq_arena *arena,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 
 struct mq_interval_request {
 	const struct mq_cluster *cluster; /* bound to calib */
@@ -201,7 +201,7 @@ struct mq_interval {
 /* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the residuals of the
  * fit; runs each draw. */
 enum mq_status mq_interval_of(const struct mq_interval_request *request, const struct mq_schedule *schedule,
-			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err);
 /* Deviations of the logarithm of step times, of schedules that were replayed in turns. */
 struct mq_drift {
 	double common; /* of all together, from sample to sample */
@@ -229,7 +229,7 @@ struct mq_recalibration {
 };
 enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib, struct mq_cluster *cluster,
 			      const struct mq_observed *observed, uint32_t n, struct mq_arena *arena,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 /* ---- node.c: this machine as a platform ------------------------------------------------------ */
 
@@ -238,7 +238,7 @@ struct mq_node {
 	uint32_t cores, sockets;
 	double memory_B;
 };
-enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err);
 struct mq_node_platform {
 	uint32_t n_devices;
 	const char *name, *type;
@@ -249,8 +249,7 @@ struct mq_node_platform {
 	enum mq_link_class class;
 };
 /* n_devices CPU devices of one node, joined through the memory of the host. */
-enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path, struct mq_err *err);
 /* The same as a cluster, without SimGrid. */
 struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, struct mq_arena *arena);
 
@@ -267,7 +266,7 @@ struct mq_nccl_row {
 };
 /* Rows of all tables of a nccl-tests log. MQ_EINPUT: the line that cannot be read, and why. */
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 /* ---- fit_gemm.c: the GEMM parameters of device types from measured kernel times --------------------------------- */
 
@@ -292,7 +291,7 @@ double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm
  * their values (those shared: the first one's), on all samples but those of fold `held_out` (MQ_NONE = all).
  * Deterministic. MQ_EINPUT: a device of fewer than 30 samples, or one without a positive time. */
 enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint32_t held_out,
-			   struct mq_device_calib *device, uint32_t n_devices, struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_device_calib *device, uint32_t n_devices, struct mq_err *err);
 
 /* A fold for a weight shape, spread evenly and the same on every machine. */
 uint32_t mq_gemm_fold(double n, double k, uint32_t folds);

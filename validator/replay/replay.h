@@ -53,7 +53,7 @@ struct replay_rendezvous {
 enum mq_status replay_rendezvous_open(struct replay_rendezvous *rendezvous, const struct mq_replay_options *options,
 				      struct mq_arena *arena, struct mq_err *err);
 /* Clocks drift apart by microseconds a second: aligns them with rank 0's anew. All ranks together. */
-enum mq_status replay_rendezvous_align(struct replay_rendezvous *rendezvous, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status replay_rendezvous_align(struct replay_rendezvous *rendezvous, struct mq_err *err);
 void replay_rendezvous_close(struct replay_rendezvous *rendezvous);
 struct mq_ranks replay_rendezvous_ranks(struct replay_rendezvous *rendezvous); /* borrows `rendezvous` */
 

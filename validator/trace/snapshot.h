@@ -27,6 +27,6 @@ struct mq_snapshot {
 /* Of the device with most events, or else most memory. MQ_EINPUT: no such file, no pickle of plain data (base/pickle.h),
  * no snapshot. */
 enum mq_status mq_snapshot_load(const char *path, struct mq_arena *arena, struct mq_snapshot *snapshot,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 #endif

@@ -79,16 +79,15 @@ bool mq_trace_probe(const char *path);
 /* PATH of PATH@N, where no file is named PATH@N itself; *device: N, else unchanged. */
 const char *mq_trace_file(const char *path, struct mq_arena *arena, uint32_t *device);
 /* MQ_EINPUT: unreadable, cut short (where), or without a single kernel (what the file has instead). */
-enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace, struct mq_err *err);
 
 /* For readers. */
 /* Keeps an event, and its note unless that is NULL. */
 void mq_trace_add(struct mq_trace *trace, struct mq_event event, const struct mq_trace_note *note);
 const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t size);
-enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK; /* MQ_ENODEV: no SQLite */
-enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err);
+enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err); /* MQ_ENODEV: no SQLite */
+enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err);
 /* Of a range by the name that its program gave it: NOTE, STEP, OP (an optimizer's step), LAYER, or -1. */
 int mq_trace_range_kind(const char *name);
 /* 3 of "layers.3", "TransformerLayer_3", "block 3"; MQ_NONE. */
@@ -147,7 +146,7 @@ struct mq_trace_call {
 	double own_s, least_s; /* as long as the kernel took here, and on the rank that came last */
 };
 enum mq_status mq_trace_calls(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_call **call,
-			      uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+			      uint32_t *n, struct mq_err *err);
 /* Takes waiting off: the i-th call of a kind, size and group lasts as long as on the rank where it was shortest.
  * Says how many calls found their like on all ranks. */
 uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces);
@@ -170,8 +169,7 @@ struct mq_trace_work {
 };
 /* `without`: launches of kernels whose operator has no shape. */
 enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
-			      struct mq_trace_work **work, uint32_t *n, uint64_t *without,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_trace_work **work, uint32_t *n, uint64_t *without, struct mq_err *err);
 
 /* ---- classes.c ------------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@
  * calls of time now over time then; slower by more than SuperBench's 5 % fails, as much faster or badly measured warns.
  * `samples`, `baseline`: folders of probes; one that only one of them has is named. MQ_ETHRESHOLD: one fails; MQ_EINPUT:
  * those of the same name have other calls, or there are none. */
-enum mq_status mq_probes_against(const char *samples, const char *baseline, struct mq_arena *arena,
-				 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_probes_against(const char *samples, const char *baseline, struct mq_arena *arena, struct mq_err *err);
 
 #endif

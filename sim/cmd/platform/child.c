@@ -49,9 +49,9 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 	enum mq_status done = aborted ? MQ_EINPUT : (enum mq_status)WEXITSTATUS(status);
 	read_message(said, aborted, err);
 	if (aborted && err->text[0] && !strstr(err->text, base ? base + 1 : file))
-		mq_wrap(err, "%s", file);
+		(void)mq_wrap(err, "%s", file);
 	if (done != MQ_OK && !err->text[0])
-		mq_fail(err, done, "%s: is broken: the library that reads it crashed", file);
+		(void)mq_fail(err, done, "%s: is broken: the library that reads it crashed", file);
 	return err->status = done;
 }
 

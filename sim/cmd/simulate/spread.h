@@ -11,7 +11,7 @@ struct mq_spread_asked {
 	struct mq_failures fail;
 };
 /* Reads both. MQ_EINPUT: an unknown key, a value out of range, failures without mtbf_h. */
-enum mq_status mq_spread_read(struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_spread_read(struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_err *err);
 
 /* What was asked of a plan whose step time is there. `dir` (may be NULL) gets draws.csv; `words` the lines,
  * or, as JSON, members that begin with a comma each. */
@@ -23,6 +23,6 @@ struct mq_spread {
 	const char *dir;
 };
 enum mq_status mq_spread_say(const struct mq_spread *spread, const struct mq_spread_asked *asked, FILE *words,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 #endif

@@ -46,16 +46,15 @@ struct mq_validation {
 
 /* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top` plans. */
 enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc, char **argv,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 void mq_validation_close(struct mq_validation *v);
 
 /* Step time and timeline of a schedule under a calibration. */
 enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const struct mq_cluster *cluster,
 				     const struct mq_calib *calib, struct mq_arena *arena, struct mq_timeline *timeline,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 /* Predictions and intervals of all plans; draws come from the calibration files given. */
-enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
-					 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed, struct mq_err *err);
 
 /* Once plans were predicted and samples read: the machine's drift, into the intervals. */
 void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t seed);
@@ -69,18 +68,17 @@ struct mq_ranked {
 	double step_time_s;
 };
 enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan, uint32_t n,
-				  const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+				  const char *dir, struct mq_err *err);
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
-enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err);
 /* Asks how far each plan's prediction is to be trusted; writes DIR/trust.csv, the plans as --trust-with takes them. */
-enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, struct mq_err *err);
 /* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
  * the least of the launches. Samples without it leave it NULL. */
-enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,
-					 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples, struct mq_err *err);
 /* DIR/memory.csv, predicted beside measured by purpose, and what it amounts to. */
-enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err);
 /* Tensors of the plan at the worst moment on its device nearest its limit; NaN = not measured. */
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
 /* Step times of the plans, or of those held out alone, with the corrected calibration or without; how many. */
@@ -91,14 +89,13 @@ double mq_validation_print(struct mq_validation *v);
 /* Fits the calibration to every second plan; fills held_out, recalibrated_s. DIR/calib.json is written if the
  * median error of the other plans falls, else `refused` says why not. MQ_EINPUT: fewer than four plans;
  * MQ_ETIME: the machine was too busy for more than half of the samples. */
-enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err);
 
 /* The first plan's prediction beside traces of real steps, class by class: a table, DIR/against.csv, and DIR/calls.csv
  * of the traces' collectives. */
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 /* The first plan's memory, of its device nearest its limit, beside a snapshot of PyTorch's: a table, and DIR/memory.csv. */
-enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir,
-				      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir, struct mq_err *err);
 
 #endif

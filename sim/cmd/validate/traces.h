@@ -16,11 +16,11 @@ struct mq_traces {
 };
 /* Reads them, says on standard output what is in them, and writes the table of calls. */
 enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *csv, struct mq_arena *arena,
-			      struct mq_traces *traces, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_traces *traces, struct mq_err *err);
 
 /* Adds observations that a calibration can be fitted to, one at least; says what it leaves out. */
 enum mq_status mq_traces_observe(const struct mq_traces *traces, struct mq_arena *arena, struct mq_observations *to,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 
 /* Logs of ranks on one node, and of ranks on several. */
 enum { MQ_LOG_WITHIN, MQ_LOG_BETWEEN, MQ_N_LOG_GROUPS };
@@ -36,11 +36,9 @@ struct mq_logs {
 /* A file, where folders are of samples; to be asked after mq_trace_probe. */
 bool mq_logs_probe(const char *path);
 /* MQ_EINPUT: a log that cannot be read, or of other ranks than those of its group before it. */
-enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena,
-			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena, struct mq_err *err);
 /* `names`: "CLASS", "WITHIN,BETWEEN", or NULL. MQ_EINPUT: not as many as there are groups; links between nodes have no
  * usual name. */
-enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_arena *arena,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_arena *arena, struct mq_err *err);
 
 #endif

@@ -98,7 +98,7 @@ static inline void mq_sim_reached(struct sim *sim, double time_s)
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);
 /* Folded: the network of the communications that are marked as flows. */
-enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err);
 /* Folded: the flows of a communication, whose latency is over, until the last has ended. Sets costing.uneven
  * where the replicas of the communication do not end together; what is left of the run takes no time then. */
 void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness);
@@ -106,7 +106,7 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
  * the same on every machine. */
 bool mq_sim_folded_dear(const struct sim *sim);
 /* The timeline's apart_s of a run that was uneven, NULL where no communication's replicas were. */
-enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sim_folded_apart(struct sim *sim, double **apart_s, struct mq_err *err);
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

@@ -36,7 +36,7 @@ struct mq_sharing {
 
 /* Everything lives in the costing's arena. */
 enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing, const struct mq_events *events,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 /* Marks the events that met others on a link at these times; returns how many are new. */
 uint32_t mq_sharing_contended(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
 /* Marks all events that may meet others, whatever the times. */
@@ -48,7 +48,7 @@ void mq_sharing_all(struct mq_sharing *sharing);
  * and links that others may use, in the schedule or its replicas (slow.c); the costing is uneven where that is so for
  * some replicas alone. Both, once and in this order behind init, or neither. MQ_EINPUT where there is no route. */
 void mq_sharing_find_slowed(struct mq_sharing *sharing);
-enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err);
 
 /* Is it a message or a collective? */
 bool mq_task_communicates(const struct mq_task *task);

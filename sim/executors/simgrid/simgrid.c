@@ -358,10 +358,11 @@ static bool too_dear(const struct sim *sim, struct mq_err *err)
 	takes_s = sim->s->n_tasks * TASK_S + steps_of(sim) * STEP_S + flows * FLOW_S;
 	if (!(limit_s > 0) || takes_s <= limit_s)
 		return false;
-	mq_bad(err,
-	       "its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
-	       "it",
-	       takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
+	(void)mq_bad(
+		err,
+		"its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
+		"it",
+		takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
 	return true;
 }
 
@@ -386,10 +387,10 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			return MQ_OK;
 		if (mq_sim_folded_dear(sim)) {
 			*verdict = MQ_VERDICT_REFUSED;
-			mq_bad(err,
-			       "its simulation takes more than the %.3g s of --simulation-time: many flows share "
-			       "links, and end one after another; raise it",
-			       sim->request->simulation_s);
+			(void)mq_bad(err,
+				     "its simulation takes more than the %.3g s of --simulation-time: many flows share "
+				     "links, and end one after another; raise it",
+				     sim->request->simulation_s);
 			return MQ_OK;
 		}
 		if (sure || *verdict != MQ_VERDICT_OK ||

@@ -5,7 +5,7 @@
 
 #include "hardware/platform/spec.h"
 
-enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err);
 /* Leaves around a core, with or without pods: the routes are known without a table. */
 bool mq_gen_is_star(const struct mq_platform_spec *spec);
 void mq_gen_star_links(struct mq_gen *gen);

@@ -79,7 +79,7 @@ enum mq_fabric mq_platform_spec_network(const struct mq_platform_spec *spec);
  * turns a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
 enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 /* The device types of a platform that these keys describe, each once, in rank order, NULL-terminated; none where the
  * keys describe no platform. */
 const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
@@ -92,22 +92,22 @@ struct mq_platform_group {
 /* Those of a platform that these keys describe, at most `most`. MQ_EINPUT: they describe none, or more kinds. */
 enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
 				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
-				       struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_err *err);
 /* Device types are those of `calib`, by name or alias; any other needs `tflops`. What `tflops`, `memory_GB` and
  * the like say of a device becomes its calibration, a file beside the platform (mq_platform_calib_path).
  * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
 enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_err *err);
 /* The same to an open file. */
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
-				       struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_err *err);
 
 /* The end of the name of a file of keys. */
 #define MQ_PLATFORM_KEYS ".keys"
 /* The keys themselves to a file named so, where the cluster is to be built of them (mq_platform_build_file), and the
  * calibrations beside it. Errors: as mq_platform_generate. */
 enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				     const char *keys, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+				     const char *keys, const char *path, struct mq_err *err);
 
 /* FILE.calib.json of FILE.xml or FILE.keys: calibrations that belong to the platform and are loaded with it, if it is there. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);

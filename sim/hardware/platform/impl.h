@@ -26,7 +26,7 @@ int mq_platform_name_order(const char *a, const char *b);
 /* Class and fabric of a link whose name is set: `class_word` and `fabric` as a platform file gives them, or NULL;
  * `usual`: the fabric of network links that say nothing. MQ_EINPUT: an unknown word. */
 enum mq_status mq_platform_class(struct mq_link *link, const char *class_word, const char *fabric, enum mq_fabric usual,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_err *err);
 
 /* The host of a built cluster, made where it is not there yet (build.c). */
 sg_host_t mq_platform_built_host(struct platform *platform, uint32_t rank);

@@ -34,6 +34,6 @@ struct mq_import_report {
 
 /* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: neither of the formats, broken, no device, device type needed or unknown, cannot write. */
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
-				  struct mq_import_report *report, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_import_report *report, struct mq_err *err);
 
 #endif

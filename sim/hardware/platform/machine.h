@@ -34,18 +34,16 @@ void mq_machine_unused(struct mq_machine *machine, struct mq_arena *arena, const
 
 /* Puts n CPU devices beside the GPUs, spread over the sockets; MQ_EINPUT: more than a machine holds. */
 enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n, const struct mq_device_calib *type,
-				   double memory_B, struct mq_err *err) MQ_MUST_CHECK;
+				   double memory_B, struct mq_err *err);
 
 /* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
  * itself, and without `path` the machine it runs on. */
 enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
-				   struct mq_machine *machine, struct mq_arena *arena,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err);
 enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
-				    struct mq_machine *machine, struct mq_arena *arena,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err);
 enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type, struct mq_machine *machine,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 
 /* Is this a topology.conf or the output of ibnetdiscover? */
 bool mq_network_probe(const char *text);
@@ -53,8 +51,7 @@ bool mq_network_probe(const char *text);
  * what its machines have, as the key of that name; of `machine` format and unused are set. MQ_EINPUT: no `gpu`, a line
  * that cannot be read, a network that is no tree of up to three levels. */
 enum mq_status mq_network_read(char *text, const char *path, const char *gpu, struct mq_machine *machine,
-			       const char **keys, uint32_t *machines, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       const char **keys, uint32_t *machines, struct mq_arena *arena, struct mq_err *err);
 
 /* Is some pair joined by NVLink, through a switch or not? */
 bool mq_machine_has_nvlink(const struct mq_machine *machine);

@@ -27,7 +27,7 @@ void mq_platform_start(const char *program);
  * cluster and set to 0 in SimGrid, because CM02 shares links unfairly between flows of different
  * latency. MQ_EINPUT: not readable, no device, a bad property. Aborts the process on broken XML. */
 enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 /* Does mq_platform_build know the fabric? Those of the others are found by SimGrid in a file. */
 bool mq_platform_is_built(const struct mq_platform_spec *spec);
@@ -35,11 +35,11 @@ bool mq_platform_is_built(const struct mq_platform_spec *spec);
  * without that file: for fabrics that mq_platform_is_built. SimGrid gets hosts and links when a simulation first uses
  * them. `calib` is borrowed. MQ_EINPUT: as mq_platform_generate. */
 enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				 struct mq_arena *arena, struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_arena *arena, struct mq_cluster **cluster, struct mq_err *err);
 /* A file of keys (mq_platform_keep_keys), by its name, and the cluster built of it; `calib`: as when it was kept. */
 bool mq_platform_is_keys(const char *path);
 enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
-				      struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_cluster **cluster, struct mq_err *err);
 
 /* What a line that SimGrid leaves on stderr says; NULL: nothing, it is a backtrace or the like. */
 const char *mq_platform_complaint(const char *line);
@@ -56,7 +56,7 @@ sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link);
 void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena, size_t *size);
 /* The cluster back from those bytes; `resolve` is NULL and must be set by the caller. MQ_EINPUT: not such bytes. */
 enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena, struct mq_cluster **cluster,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err);
 
 /* links.cpp: a <prop> of a link, or NULL; SimGrid's C interface has none. */
 const char *mq_platform_link_property(const_sg_link_t link, const char *name);

@@ -68,11 +68,11 @@ const char *mq_gen_assumed(const struct mq_platform_spec *spec, const struct mq_
 
 /* Check the options and derive everything above but sink, file and rank. */
 enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
-			      struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_gen *gen, struct mq_err *err);
 
 /* The same, with what else the generator refuses. */
 enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
-			   struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_gen *gen, struct mq_err *err);
 /* The platform's name: the one given, or made from its machines. */
 const char *mq_gen_name(const struct mq_gen *gen);
 

@@ -27,6 +27,6 @@ const char *mq_xml_attribute(const struct mq_xml_tag *tag, const char *key);
 /* A whole text. MQ_EINPUT: not well-formed (file and line are named), nested more than 256 deep, with entities of its
  * own; or what a callback returned. */
 enum mq_status mq_xml_read(const char *text, size_t size, const char *path, const struct mq_xml_reader *reader,
-			   struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_err *err);
 
 #endif

@@ -164,19 +164,18 @@ MQ_API const struct mq_calib_field *mq_calib_link_fields(void);
 /* An empty set; defaults of a device type without file need at least peak and bandwidth. */
 MQ_API struct mq_calib *mq_calib_new(struct mq_arena *arena);
 /* Add or replace the entries of one JSON file (one object, or {"entries": [...]}). */
-MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err);
 /* Every *.json of a folder, in name order. A folder that has nccl.json is a whole set: what libraries do comes with it,
  * from ../kernels too (libraries.h). */
-MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err);
 /* As mq_calib_load_dir, of a folder with a file TYPE.json for each device type: only these types (NULL at the end), what
  * they inherit from, and links. The whole folder where that is not enough. */
 MQ_API enum mq_status mq_calib_load_types(struct mq_calib *calib, const char *dir, const char *const *type,
-					  struct mq_err *err) MQ_MUST_CHECK;
-MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
-					   struct mq_err *err) MQ_MUST_CHECK;
+					  struct mq_err *err);
+MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path, struct mq_err *err);
 /* Several in one file. */
 MQ_API enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device, uint32_t n, const char *path,
-					    struct mq_err *err) MQ_MUST_CHECK;
+					    struct mq_err *err);
 /* A device of which only kind, 16-bit peak (of a CPU fp32), memory bandwidth and memory are known: defaults for
  * the rest, peaks of other types in the proportions of an A100. */
 MQ_API void mq_calib_describe(struct mq_device_calib *device, const char *name, enum mq_device_kind kind,
@@ -190,10 +189,10 @@ MQ_API double mq_calib_peak_flops(const struct mq_device_calib *device);
 MQ_API const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word);
 /* The same; MQ_EINPUT with the nearest, or all, known types. `option`: where the word stands ("gpu"). */
 MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option, const char *word,
-					const struct mq_device_calib **type, struct mq_err *err) MQ_MUST_CHECK;
+					const struct mq_device_calib **type, struct mq_err *err);
 /* MQ_EINPUT where the word is an alias that several variants go by: the message names them. */
 MQ_API enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_err *err);
 /* The device type whose name stands in running text; NULL = none. Case and separators ("RTX 2080 Ti",
  * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the
  * first in the text. `reported`: by names and what drivers report, which tell variants apart, and not by
@@ -224,8 +223,7 @@ MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const 
  * every link the share of its class (1 where the class has no calibration). A type without calibration
  * whose memory and memory bandwidth the platform states gets an entry of defaults (`assumed`).
  * MQ_EINPUT: any other type without calibration (message lists the known ones); a set without libraries. */
-MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
-				    struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster, struct mq_err *err);
 /* The shares of the links of a bound cluster again: after a change of their classes or of their bandwidth, which what a
  * port gives at most (port_Bps) does not follow. */
 MQ_API void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster);

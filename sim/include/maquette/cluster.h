@@ -125,26 +125,25 @@ MQ_API struct mq_cluster *mq_cluster_new(struct mq_arena *arena);
 
 /* The route between two devices (src != dst), cached. MQ_EINPUT: no route. */
 MQ_API enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst,
-				       const struct mq_route **route, struct mq_err *err) MQ_MUST_CHECK;
+				       const struct mq_route **route, struct mq_err *err);
 
 /* A route that nobody has asked about yet; a pair that has one keeps it. The links are copied. */
 void mq_cluster_keep_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, const uint32_t *link,
 			   uint32_t n_links);
 
 /* Full invariants: finite positive speeds and bandwidths, unique names, at least one device. */
-MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err *err);
 
 /* Some devices of a cluster as a cluster of their own: device i is rank[i] of the whole, machines are
  * numbered anew, links and routes are those of the whole, which must outlive the part. Bind and change the
  * whole before. MQ_EINPUT: a rank that is not there, or given twice, or none at all. */
 MQ_API enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *rank, uint32_t n,
-				      struct mq_arena *arena, struct mq_cluster **part,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_arena *arena, struct mq_cluster **part, struct mq_err *err);
 
 /* Ranks from text: "0-31", "0-3,8,10-12", in the order given. MQ_EINPUT: not such a list, a rank that the
  * cluster lacks. */
 MQ_API enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text, struct mq_arena *arena,
-				       uint32_t **rank, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+				       uint32_t **rank, uint32_t *n, struct mq_err *err);
 
 /* Two devices are at equivalent places if swapping them changes no answer: same type, same node. */
 MQ_API uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *device_name);

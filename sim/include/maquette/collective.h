@@ -71,22 +71,20 @@ struct mq_coll_flows {
  * MQ_EINPUT: no route, or a forced algorithm that this platform cannot run (says why). */
 MQ_API enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					   const struct mq_coll_request *request, struct mq_arena *arena,
-					   struct mq_coll_flows *flows, struct mq_err *err) MQ_MUST_CHECK;
+					   struct mq_coll_flows *flows, struct mq_err *err);
 
 /* A send/recv pair: one flow 0 -> 1. */
 MQ_API enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t src,
 				    uint32_t dst, double bytes, double *latency_s, double *rate_Bps, double *alone_s,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_err *err);
 
 /* Max-min fair completion time of flows that start together on an otherwise idle cluster, seconds:
  * exactly what the simulator gives them. */
 MQ_API enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
-				    uint32_t n_flows, struct mq_arena *scratch, double *seconds,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    uint32_t n_flows, struct mq_arena *scratch, double *seconds, struct mq_err *err);
 
 /* Lower bound of the same: the slowest single flow and the most loaded link. */
 MQ_API enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
-				     uint32_t n_flows, struct mq_arena *scratch, double *seconds,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     uint32_t n_flows, struct mq_arena *scratch, double *seconds, struct mq_err *err);
 
 #endif

@@ -165,12 +165,12 @@ struct mq_engine {
 /* MQ_EINPUT where --fix asks for a degree that the engine's plans never have: for engines that hold only
  * some of their answers so, or that run others. The core calls it with `lacks`. */
 MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const char *engine, uint32_t lacks,
-				       struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_err *err);
 
 /* MQ_EINPUT where the question's software runs none of the plans that an engine has: those of engines that
  * place or split single ops, where it runs one shape for all. The core calls it before an engine starts. */
 MQ_API enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 
 /* Does the plan keep the user's --fix and --max? Else says which is broken. */
 MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan, const struct mq_train *train,

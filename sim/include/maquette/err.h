@@ -21,7 +21,15 @@
 	X(MQ_ETHRESHOLD, 5, "error above the threshold")   \
 	X(MQ_EBUG, 70, "bug")
 
-enum mq_status {
+/* A call whose status nobody looks at is warned of, as far as the compiler knows how. */
+#ifdef __clang__
+#define MQ_MUST_CHECK __attribute__((warn_unused_result))
+#elif __GNUC__ > 10
+#define MQ_MUST_CHECK [[nodiscard]]
+#else
+#define MQ_MUST_CHECK
+#endif
+enum MQ_MUST_CHECK mq_status {
 #define MQ_STATUS_IS(name, code, words) name = code,
 	MQ_STATUSES(MQ_STATUS_IS)
 #undef MQ_STATUS_IS
@@ -37,7 +45,6 @@ struct mq_err {
 	{                 \
 		MQ_OK, "" \
 	}
-#define MQ_MUST_CHECK __attribute__((warn_unused_result))
 
 /* Store a formatted message and return `status`: `return mq_fail(err, MQ_EINPUT, "...", ...)`.
  * `err` may be NULL: the message is then lost, the status is not. */

@@ -42,7 +42,7 @@ MQ_API double mq_expert_load(const struct mq_expert_load *load, double ep);
  * or line breaks ('#' begins a comment). `what` names the option in messages. MQ_EINPUT: a stated load under 1,
  * a negative number, nothing but zeroes, no such file. */
 MQ_API enum mq_status mq_expert_load_read(const char *what, const char *text, struct mq_arena *arena,
-					  struct mq_expert_load *load, struct mq_err *err) MQ_MUST_CHECK;
+					  struct mq_expert_load *load, struct mq_err *err);
 /* What mq_expert_load_read makes the same of, without a file; "" where nothing is said. */
 MQ_API const char *mq_expert_load_text(const struct mq_expert_load *load, struct mq_arena *arena);
 

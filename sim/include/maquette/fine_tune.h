@@ -25,11 +25,11 @@ struct mq_tuning {
 /* Reads "full" (also NULL, ""), "lora[:rank=16,targets=qkv+proj,dropout=.1,base=fp8,alpha=32]" or "frozen:PATTERN".
  * `what` names the option or column in messages. MQ_EINPUT: another word, an unknown key, a value out of range. */
 MQ_API enum mq_status mq_tuning_read(const char *what, const char *text, struct mq_arena *arena,
-				     struct mq_tuning *tuning, struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_tuning *tuning, struct mq_err *err);
 
 /* The model with this part of it trained; the same where all of it is. MQ_EINPUT: a target or pattern that fits no op
  * (with the names that there are), a model of measured times or with backward ops of its own, nothing left to train. */
 MQ_API enum mq_status mq_tuning_apply(const struct mq_tuning *tuning, struct mq_arena *arena, struct mq_model **model,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 
 #endif

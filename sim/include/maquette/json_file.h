@@ -9,6 +9,6 @@
 
 /* *root is the caller's. MQ_EINPUT: it cannot be read, has more than 512 MB, is no JSON, or has a key twice; the
  * message names file and line. */
-MQ_API enum mq_status mq_json_file_load(const char *path, json_t **root, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_json_file_load(const char *path, json_t **root, struct mq_err *err);
 
 #endif

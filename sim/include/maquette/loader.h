@@ -12,12 +12,11 @@
  * no-ops (except solve and accepts, which stay NULL). MQ_EINPUT: no such engine (lists what exists);
  * MQ_ENODEV: it cannot be loaded (a library is missing), says which. */
 MQ_API enum mq_status mq_engine_open(const char *dir, const char *name, struct mq_arena *arena,
-				     const struct mq_engine **engine, struct mq_err *err) MQ_MUST_CHECK;
+				     const struct mq_engine **engine, struct mq_err *err);
 /* The checks of a loaded struct: ABI, size, name, mandatory hooks. */
-MQ_API enum mq_status mq_engine_check(const struct mq_engine *engine, const char *name,
-				      struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_engine_check(const struct mq_engine *engine, const char *name, struct mq_err *err);
 /* Names in `dir`, sorted, NULL-terminated: "my-engine", without loading anything. */
 MQ_API enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena, const char ***names,
-				      struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_err *err);
 
 #endif

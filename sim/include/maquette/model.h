@@ -238,14 +238,13 @@ MQ_API uint32_t mq_model_add(struct mq_model_builder *b, enum mq_op_kind kind, c
 MQ_API void mq_model_connect(struct mq_model_builder *b, uint32_t src, uint32_t dst, double elems);
 /* Sorts topologically (lowest id first; renumbers where needed), builds the CSR arrays and checks.
  * MQ_EINPUT: a cycle (names an op on it), or what mq_model_check finds. */
-MQ_API enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model,
-				      struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model, struct mq_err *err);
 
 /* Fills `like`: who changes the ops of a finished model calls it again. */
 MQ_API void mq_model_find_alike(struct mq_model *model, struct mq_arena *arena);
 
 /* Full invariants: finite non-negative amounts, order, colours, mates, unique names. */
-MQ_API enum mq_status mq_model_check(const struct mq_model *model, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_model_check(const struct mq_model *model, struct mq_err *err);
 
 /* The op that makes or takes one value per word of the vocabulary last (loss, or head); MQ_NONE = none. */
 MQ_API uint32_t mq_model_vocab_op(const struct mq_model *model);
@@ -329,7 +328,7 @@ struct mq_model_request {
 	const struct mq_software *software; /* which attention; NULL = mq_software_plain() */
 };
 enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 /* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
 MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
 /* Marks the ops whose GEMMs the software runs in another type (mq_op.own_gemm). */

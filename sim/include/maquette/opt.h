@@ -57,11 +57,11 @@ MQ_API void mq_opt_defaults(const struct mq_opt *opts, void *target);
 /* Set one field. `what` names the owner in messages ("engine 'mcmc'"). Strings are copied into the
  * arena. MQ_EINPUT: unknown key (with the nearest name), not a number, NaN, out of range. */
 MQ_API enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *what, const char *key,
-				 const char *value, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+				 const char *value, struct mq_arena *arena, struct mq_err *err);
 
 /* Parse "key=value,key=value" (empty or NULL is fine); a bare key sets a boolean to true. */
 MQ_API enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what, const char *text,
-				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_arena *arena, struct mq_err *err);
 
 /* The value of a field that is no text: of booleans 0 or 1, of choices the index. As a text that mq_opt_set reads;
  * NULL: a text that is not set. */

@@ -75,7 +75,7 @@ MQ_API bool mq_pipeline_deals(enum mq_pipeline p, uint32_t n_ranks, uint32_t chu
 /* Can a device have so many chunks? */
 MQ_API bool mq_pipeline_takes(enum mq_pipeline p, uint32_t chunks);
 /* The same as an error with the remedy. */
-MQ_API enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq_err *err);
 /* The pipeline rank, of n_ranks, that a stage runs on, and the stage that is a rank's chunk. */
 MQ_API uint32_t mq_pipeline_rank(enum mq_pipeline p, uint32_t n_ranks, uint32_t stage);
 MQ_API uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t rank, uint32_t chunk);
@@ -131,8 +131,7 @@ MQ_API uint32_t mq_plan_stage_count(const struct mq_plan *plan);
  * op allows (and extents at least the degree), stages in topological order, schedule and virtual stages consistent,
  * samples that every micro-batch and share can have. MQ_EINPUT with place, value and remedy. */
 MQ_API enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model,
-				    const struct mq_cluster *cluster, const struct mq_train *train,
-				    struct mq_err *err) MQ_MUST_CHECK;
+				    const struct mq_cluster *cluster, const struct mq_train *train, struct mq_err *err);
 
 /* Hash of the canonical form: configs in order of first use, duplicates merged. */
 MQ_API uint64_t mq_plan_hash(const struct mq_plan *plan);
@@ -156,14 +155,13 @@ MQ_API void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *
 
 /* JSON, documented in README.md; ops may be named one by one or in runs. `path` is for messages. */
 MQ_API enum mq_status mq_plan_load(const char *path, const struct mq_model *model, const struct mq_cluster *cluster,
-				   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err);
 MQ_API enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model,
-				   const struct mq_cluster *cluster, const char *path,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   const struct mq_cluster *cluster, const char *path, struct mq_err *err);
 /* Flat bytes of the canonical form, for pipes and caches. */
 MQ_API void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *size);
 MQ_API enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena, struct mq_plan *plan,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err);
 
 /* ---- builders -------------------------------------------------------------------------------- */
 
@@ -200,7 +198,7 @@ MQ_API const uint32_t *mq_shape_replica_major(const struct mq_shape *shape, stru
 /* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */
 MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
 					 const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,
-					 struct mq_err *err) MQ_MUST_CHECK;
+					 struct mq_err *err);
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
@@ -216,13 +214,13 @@ struct mq_plan_stage {
 /* The stages of a sound plan, in order. MQ_EINPUT: what no launcher calls a stage (ops of one stage on different
  * devices, or of different data-parallel degree, sync or recomputation; a layer cut between two; a spatial split). */
 MQ_API enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model, struct mq_arena *arena,
-				     struct mq_plan_stage **stage, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_plan_stage **stage, uint32_t *n, struct mq_err *err);
 /* The shape whose plan has these very configs, shares of the batch apart; its arrays live in `arena`.
  * MQ_EINPUT: there is none, and what differs first. */
 MQ_API enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_model *model,
 				       const struct mq_cluster *cluster, const struct mq_plan_stage *stage,
 				       uint32_t n_stages, struct mq_arena *arena, struct mq_shape *shape,
-				       struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_err *err);
 
 /* ---- placements and splits ---------------------------------------------------------------------- */
 

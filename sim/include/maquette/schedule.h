@@ -112,22 +112,20 @@ struct mq_members {
 
 /* MQ_EINPUT: says which rule is broken and by which task. `deadlock` (may be NULL) is set where the
  * reason is a cycle of waits. O(tasks + deps). */
-MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool *deadlock,
-					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool *deadlock, struct mq_err *err);
 
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
  * comms:[{id,purpose,ranks}], ops:[names], works:[{flop,bytes,model_flop,kernels:[{op,phase,kind,dtype,
  * m,n,k,count,flop,bytes,launches}]}], held:[{device,stage,parameter_B,...}] where it is known, tasks:N}, then one line
  * per task {id, device, stream, kind, deps, group, op, work, flop, dtype, bytes, peer, channel | to_host | comm, coll,
  * algo, proto, root, micro_batch, stage, phase}. Load checks the schedule and gives back exactly what was saved. */
-MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
-				       struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path, struct mq_err *err);
 MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct mq_schedule **schedule,
-				       struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_err *err);
 
 /* Pairs up communication: match[i] = the task at the other end (send <-> recv), MQ_NONE for others;
  * for collectives call[i] = index of the call on its communicator. Arrays of n_tasks in the arena. */
 MQ_API enum mq_status mq_schedule_match(const struct mq_schedule *schedule, struct mq_arena *arena, uint32_t **match,
-					uint32_t **call, struct mq_err *err) MQ_MUST_CHECK;
+					uint32_t **call, struct mq_err *err);
 
 #endif

@@ -51,13 +51,13 @@ static inline bool mq_sequence_packing_said(const struct mq_sequence_packing *d)
 /* "1000" (all of one length), "lognormal:1000:1.2" (mean, deviation of the logarithm), "300,2000,120" or a file of
  * lengths (base/numbers.h; in a file one is enough). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
 MQ_API enum mq_status mq_sequence_packing_read(const char *what, const char *text, struct mq_arena *arena,
-					       struct mq_sequence_packing *documents, struct mq_err *err) MQ_MUST_CHECK;
+					       struct mq_sequence_packing *documents, struct mq_err *err);
 /* What mq_sequence_packing_read makes the same of, without a file; "" where nothing is said. */
 MQ_API const char *mq_sequence_packing_text(const struct mq_sequence_packing *documents, struct mq_arena *arena);
 /* Draws the documents of a batch of so many sequences of `seq` tokens, and fills `work` with their mean. MQ_EINPUT:
  * more than can be held. */
 MQ_API enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *documents, double seq, double batch,
-					       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+					       struct mq_arena *arena, struct mq_err *err);
 
 /* Who shares the batch. */
 struct mq_sequence_packing_plan {

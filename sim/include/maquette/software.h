@@ -192,16 +192,16 @@ struct mq_software_record {
  * or with ';' in place of ','. MQ_EINPUT: no such software (with the near ones), a loop of inheritance, an
  * unknown key, a value out of range, a value without its evidence; the message names file or option. */
 MQ_API enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
-				       struct mq_software_record *record, struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_software_record *record, struct mq_err *err);
 /* All files of the folder, in order of their names, each read once. */
 MQ_API enum mq_status mq_software_load_all(const char *dir, struct mq_arena *arena, struct mq_software_record **record,
-					   uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+					   uint32_t *n, struct mq_err *err);
 /* Options on top: "key=value" between ',' or ';'. `what` names their owner in messages. The name grows by them. */
 MQ_API enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
-				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+				      struct mq_arena *arena, struct mq_err *err);
 /* Names of all files of a folder in order, NULL-terminated. */
 MQ_API enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names,
-					struct mq_err *err) MQ_MUST_CHECK;
+					struct mq_err *err);
 
 /* The defaults of the field table and every plan: least traffic, no host factor. What a question without
  * software means, in tests and on abstract devices. */

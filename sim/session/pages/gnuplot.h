@@ -27,6 +27,6 @@ struct mq_figure {
 /* Draws one figure after further assignments, as printf makes them. What gnuplot says is shown only if it fails: it
  * warns of every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
 enum mq_status mq_draw(struct mq_drawing *drawing, const struct mq_figure *figure, struct mq_err *err,
-		       const char *settings, ...) MQ_MUST_CHECK __attribute__((format(printf, 4, 5)));
+		       const char *settings, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -21,7 +21,7 @@ struct mq_page {
 void mq_page_open(struct mq_page *page, const char *dir, const char *title);
 /* Writes DIR/report.html, and frees the page. `status` is that of the body, which is returned where it is an error.
  * MQ_EINPUT: the page cannot be written, or plots/ is not installed. */
-enum mq_status mq_page_close(struct mq_page *page, enum mq_status status, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_page_close(struct mq_page *page, enum mq_status status, struct mq_err *err);
 
 /* Text with HTML's own characters escaped; in the page's arena. */
 const char *mq_html(struct mq_page *page, const char *text);
@@ -74,12 +74,12 @@ void mq_page_put_timeline(struct mq_page *page, const struct mq_csv *timeline);
 struct mq_session;
 struct mq_plan;
 enum mq_status mq_page_put_best(struct mq_page *page, struct mq_session *session, const struct mq_plan *plan,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 
 /* The calibrations of the session's devices and links, with their sources. */
 void mq_page_put_sources(struct mq_page *page, const struct mq_session *session);
 
 /* DIR/report.html of a simulated plan, from the tables of DIR; `words` is what was printed. */
-enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err);
 
 #endif

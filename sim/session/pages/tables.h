@@ -17,7 +17,7 @@ void mq_page_tables(struct mq_page *page, const struct mq_shown_table *table);
 /* DIR/report.html: each table with a head that sorts, predictions against measurements where a table has both,
  * the words that were printed (may be NULL), the job file if there is one. */
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_err *err);
 
 /* With --json standard output is for the result alone: until mq_json_done what is printed for people goes to
  * standard error. Returns what mq_json_done needs; -1 where `json` is false, and nothing is done. */

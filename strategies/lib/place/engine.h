@@ -37,7 +37,7 @@ struct mq_place_engine {
 /* Fills the rounds: the micro-batch counts that will be tried. `linearize`: along one topological order (dpl).
  * MQ_EINPUT: an objective it has not. */
 enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name, bool linearize,
-				     const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
+				     const struct mq_problem *problem, struct mq_err *err);
 
 /* What both have in common. */
 #define MQ_PLACE_ENGINE                                                                                        \
@@ -48,7 +48,7 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char 
 /* The engines' hooks; `state` is a mq_place_engine. propose: the next plan; MQ_DONE after the last; MQ_ENOPLAN when
  * nothing fits. */
 enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-				       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+				       struct mq_plan *plan, struct mq_err *err);
 void mq_place_engine_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 			     const struct mq_result *result);
 

@@ -39,6 +39,6 @@ struct mq_ideal_result {
 };
 
 enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *options,
-			      struct mq_arena *arena, struct mq_ideal_result *result, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_ideal_result *result, struct mq_err *err);
 
 #endif

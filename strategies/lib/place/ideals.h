@@ -28,12 +28,12 @@ struct mq_ideals {
 
 /* MQ_EINPUT: more than max_ideals, or a cycle. */
 enum mq_status mq_ideals_make(const struct mq_ideals_graph *graph, uint32_t max_ideals, struct mq_arena *arena,
-			      struct mq_ideals *ideals, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_ideals *ideals, struct mq_err *err);
 
 /* The same of a list of edges, `stride` bytes apart. */
 enum mq_status mq_ideals_of_edges(uint32_t n, uint32_t n_edges, const uint32_t *src, const uint32_t *dst, size_t stride,
 				  uint32_t max_ideals, struct mq_arena *arena, struct mq_ideals *ideals,
-				  struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_err *err);
 
 static inline bool mq_ideals_has(const struct mq_ideals *s, uint32_t ideal, uint32_t node)
 {

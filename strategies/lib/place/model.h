@@ -21,8 +21,7 @@ struct mq_place_model {
 
 /* `micro_batches`: of the plan; `in_flight`: how many of them a device must hold activations of. */
 enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t micro_batches, uint32_t in_flight,
-				     struct mq_arena *arena, struct mq_place_model *out,
-				     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_arena *arena, struct mq_place_model *out, struct mq_err *err);
 
 /* A pipeline of the placement's stages, which are sorted; replicas are data parallelism inside a stage. Where backward
  * ops do not mirror the forward graph it is no pipeline: as mq_place_plan_free. */

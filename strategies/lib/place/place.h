@@ -69,7 +69,7 @@ enum mq_units_kind {
 
 /* MQ_EINPUT: an edge from a backward node to a forward one. */
 enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
-			     struct mq_units *units, struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_units *units, struct mq_err *err);
 
 /* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit. The arena is
  * scratch. */

@@ -8,7 +8,7 @@
 /* Fills two structures of a builder's options, the first of which is the size: `given` from what the user wrote (may be
  * NULL), `preset` from what is published of that size. MQ_EINPUT: an option, or no such size, with those that there are. */
 enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, const char *text, void *given, void *preset,
-			      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_err *err);
 
 /* What the user left at its default becomes the preset's. */
 void mq_preset_merge(const struct mq_opt *opts, void *given, const void *preset);

@@ -101,7 +101,7 @@ static inline double mq_told(double value, double otherwise)
 }
 
 /* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
-enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err);
 /* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both
  * values. What is not known of the first (rope_theta, norm_eps) does not count, nor what no layer uses. */
 const char *mq_transformer_differs(const struct mq_transformer *a, const struct mq_transformer *b, char text[96]);
@@ -125,7 +125,7 @@ const struct mq_field *mq_transformer_fields(size_t *n);
 
 /* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
-				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err);
 
 /* Pieces, for models that join several stacks; `t` has passed the check. Each returns its last op. */
 

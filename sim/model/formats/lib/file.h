@@ -12,7 +12,7 @@ struct mq_bytes {
 
 /* A regular file of at most `max` bytes. MQ_EINPUT: missing, a folder, empty, too large. */
 enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena, struct mq_bytes *bytes,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 
 /* The "key=value,..." part of "PATH:key=value,...", or NULL. */
 const char *mq_file_options(const char *path, const struct mq_model_request *request);

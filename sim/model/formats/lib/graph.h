@@ -27,7 +27,7 @@ extern const struct mq_graph_field mq_graph_sizes[]; /* uint32_t, of struct mq_m
 /* Finds the shipped file that has the options of NAME[:key=value,...] and `seq` (0 = any); *path is NULL where no file
  * has that name. MQ_EINPUT: there is no graph for these options. */
 enum mq_status mq_graph_find(const char *spec, uint32_t seq, struct mq_arena *arena, const char **path,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 /* The shipped files of a model (NULL: of all), NULL-terminated. */
 const char **mq_graph_files(const char *name, struct mq_arena *arena);
 /* The first line of a file; NULL: it is no graph. The caller gives the reference back. */

@@ -51,7 +51,7 @@ struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *family, const stru
 
 /* huggingface_layers.c: fills t.pattern, or t.mixers and t.feeds, where layers are not alike. */
 enum mq_status mq_hf_layers(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_hf_config *c,
-			    struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_arena *arena, struct mq_err *err);
 /* Is it a key that huggingface_layers.c reads? */
 bool mq_hf_layer_key(const char *key);
 /* The word for a mixer or what follows in "layer_types" or "mlp_layer_types". */

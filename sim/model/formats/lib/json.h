@@ -18,8 +18,7 @@ struct mq_json_at {
 
 /* Reads a file whose top is an object; the caller gives the reference back with json_decref. `python`: Infinity is the
  * largest number, and NaN a text that no number's place takes; otherwise they are errors. */
-enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *arena, json_t **json,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *arena, json_t **json, struct mq_err *err);
 
 /* A number in [min, max]; a key that is absent (or null) leaves *value as it is, unless it is
  * `required`. Booleans count as 0 and 1. */
@@ -28,13 +27,11 @@ struct mq_json_range {
 	bool whole, required;
 };
 enum mq_status mq_json_number(const struct mq_json_at *at, const char *key, const struct mq_json_range *range,
-			      double *value, struct mq_err *err) MQ_MUST_CHECK;
+			      double *value, struct mq_err *err);
 enum mq_status mq_json_u32(const struct mq_json_at *at, const char *key, double min, double max, uint32_t *value,
-			   struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_json_bool(const struct mq_json_at *at, const char *key, bool *value,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_err *err);
+enum mq_status mq_json_bool(const struct mq_json_at *at, const char *key, bool *value, struct mq_err *err);
 /* A text, borrowed from the JSON value; NULL where the key is absent (or null). */
-enum mq_status mq_json_text(const struct mq_json_at *at, const char *key, const char **value,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_json_text(const struct mq_json_at *at, const char *key, const char **value, struct mq_err *err);
 
 #endif

@@ -29,7 +29,7 @@ struct mq_flag {
 const struct mq_flag *mq_flag_find(const struct mq_flag *list, const char *word);
 /* Keeps its value in the structure `to`; *word is then the last that belongs to it. MQ_EINPUT: not such a value. */
 enum mq_status mq_flag_take(const struct mq_flag *flag, const char *const **word, void *to, struct mq_arena *arena,
-			    struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err);
 
 /* One " \\\n  --flag value" per setting. What has no flag is left out: who writes reads back and compares. */
 void mq_megatron_write(const struct mq_transformer *t, FILE *file);
@@ -39,7 +39,7 @@ const char *mq_megatron_program(const struct mq_transformer *t);
 /* Reads the flags among `word` (up to NULL); what they do not say is Megatron's default. MQ_EINPUT: a value that
  * cannot be one. The description has not been checked. */
 enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena, struct mq_transformer *t,
-				struct mq_err *err) MQ_MUST_CHECK;
+				struct mq_err *err);
 /* Is it a flag that describes the model, and is it followed by a value? */
 bool mq_megatron_describes(const char *flag, bool *has_value);
 /* Do the words say the model at all? */

@@ -65,9 +65,9 @@ mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_on
 double mq_onnx_elems(const struct mq_onnx_tensor *t);
 /* Gives one tensor, or every output of a node, a shape; MQ_EINPUT where that is absurd. */
 enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_onnx_tensor *t,
-			   const struct mq_onnx_tensor *shape, struct mq_err *err) MQ_MUST_CHECK;
+			   const struct mq_onnx_tensor *shape, struct mq_err *err);
 enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node, const struct mq_onnx_tensor *shape,
-			       struct mq_err *err) MQ_MUST_CHECK;
+			       struct mq_err *err);
 
 /* Numbers given as an attribute or, in later opsets, as a constant input. */
 struct mq_onnx_list {
@@ -84,11 +84,11 @@ const struct mq_onnx_attribute *mq_onnx_attribute(const struct mq_onnx_node *nod
 double mq_onnx_number(const struct mq_onnx_node *node, const char *name, double otherwise);
 /* Input i: present, with a shape of at least `rank` axes. */
 enum mq_status mq_onnx_input(const struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t i, uint32_t rank,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err);
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
 /* Infers a node's outputs and adds its op, unless all of it is constant. */
-enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err);
 
 #endif
