@@ -81,9 +81,14 @@ static uint64_t most(const struct mq_arg *row)
 static enum mq_status set_whole(const struct mq_arg *row, void *at, const char *prefix, const char *text,
 				struct mq_err *err)
 {
+	size_t n = strlen(text), kibi = row->flags & MQ_ARG_KIBI && n > 1 && (text[n - 1] | 0x20) == 'k';
+	char digits[24];
 	uint64_t v;
 
-	if (!mq_parse_u64(text, &v) || (prefix && (v < (uint64_t)row->min || v > most(row))))
+	snprintf(digits, sizeof(digits), "%.*s", (int)(n - kibi), text);
+	bool sound = n < sizeof(digits) && mq_parse_u64(digits, &v) && (!kibi || v <= UINT64_MAX / 1024);
+	v = sound && kibi ? v * 1024 : v;
+	if (!sound || (prefix && (v < (uint64_t)row->min || v > most(row))))
 		return mq_bad(err, "%s%s %s: give a whole number from %llu to %llu", prefix ? prefix : "", row->name,
 			      text, (unsigned long long)row->min, (unsigned long long)most(row));
 	if (row->type == MQ_ARG_WHOLE)
@@ -107,23 +112,41 @@ static enum mq_status set_number(const struct mq_arg *row, double *at, const cha
 	return MQ_OK;
 }
 
+/* The index of a word or of its other name; -1: it is none. */
+static int find_word(const struct mq_arg *row, const char *text)
+{
+	const char *name, *also = row->also ? row->also : "";
+	size_t n = strlen(text);
+	char room[32], other[32];
+
+	for (; *also; also += strcspn(also, " "), also += *also == ' ')
+		if (!strncmp(also, text, n) && also[n] == '=') {
+			snprintf(other, sizeof(other), "%.*s", (int)strcspn(also + n + 1, " "), also + n + 1);
+			text = other;
+			break;
+		}
+	for (int i = 0; (name = word(row, i, room)); i++)
+		if (!strcmp(name, text))
+			return i;
+	return -1;
+}
+
 static enum mq_status set_word(const struct mq_arg *row, void *at, const char *prefix, const char *text,
 			       struct mq_err *err)
 {
 	char room[16][32], list[256] = "";
 	const char *names[17] = { NULL };
+	int index = find_word(row, text);
 	size_t used = 0;
 
-	for (int i = 0; i < 16 && (names[i] = word(row, i, room[i])); i++) {
-		if (!strcmp(names[i], text)) {
-			if (row->type == MQ_ARG_CHOICE)
-				*(const char **)at = text;
-			else
-				put_int(row, at, (uint64_t)i);
-			return MQ_OK;
-		}
+	if (index >= 0 && row->type == MQ_ARG_CHOICE)
+		*(const char **)at = text;
+	else if (index >= 0)
+		put_int(row, at, (uint64_t)index);
+	if (index >= 0)
+		return MQ_OK;
+	for (int i = 0; i < 16 && (names[i] = word(row, i, room[i])); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", names[i]);
-	}
 	const char *near = mq_nearest(text, names);
 	return mq_bad(err, "%s%s %s: give one of%s%s%s%s", prefix ? prefix : "", row->name, text, list,
 		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -132,6 +155,8 @@ static enum mq_status set_word(const struct mq_arg *row, void *at, const char *p
 enum mq_status mq_arg_set(const struct mq_arg *row, void *target, const char *prefix, const char *text,
 			  struct mq_err *err)
 {
+	if (row->instead && find_word(row, text) < 0 && find_word(row->instead, text) >= 0)
+		row = row->instead;
 	char *at = (char *)target + row->offset, option[64];
 
 	if (row->given)

@@ -55,7 +55,8 @@ enum mq_arg_flags {
 	MQ_ARG_POSITIONAL = 512,   /* a word without --; only the last such row may be a list */
 	MQ_ARG_OWN_DEFAULT = 1024, /* the help text says the default itself */
 	MQ_ARG_CONSTRAINT = 4096,  /* decides which plans are tried, not what a plan's result is */
-	MQ_ARG_HIDDEN = 2048       /* --help does not show it */
+	MQ_ARG_HIDDEN = 2048,      /* --help does not show it */
+	MQ_ARG_KIBI = 8192         /* whole numbers may end in k: 8k are 8192, as lengths of contexts are named */
 };
 
 struct mq_arg {
@@ -70,11 +71,13 @@ struct mq_arg {
 	const char *words; /* "a|b|c"; or NULL, and `name_of` names `n` of them */
 	const char *(*name_of)(int);
 	int n;
-	double initial, min, max; /* default and inclusive range of numbers; `initial` of words: the index */
-	double scale;             /* the field is the number times this; 0 = 1 */
-	size_t given;             /* offset of a bool that tells that the option was given; 0 = none */
-	uint32_t flags;           /* enum mq_arg_flags */
-	char letter;              /* the short option, or 0 */
+	const char *also;             /* other names of words: "bfloat16=bf16 half=fp16"; or NULL */
+	const struct mq_arg *instead; /* a row of words that is set by a word which this one lacks; or NULL */
+	double initial, min, max;     /* default and inclusive range of numbers; `initial` of words: the index */
+	double scale;                 /* the field is the number times this; 0 = 1 */
+	size_t given;                 /* offset of a bool that tells that the option was given; 0 = none */
+	uint32_t flags;               /* enum mq_arg_flags */
+	char letter;                  /* the short option, or 0 */
 	enum mq_status (*read)(const struct mq_arg *row, void *target, const char *text, struct mq_err *err);
 };
 /* A row: MQ_ARG(TEXT, "output", struct options, dir, "DIR", "folder for the tables", .letter = 'o'). */

@@ -8,6 +8,14 @@
 #define GIVEN(field)                .given = offsetof(struct mq_asked, field)
 #define OF_TRAINING                 (MQ_ARG_PLAN | MQ_ARG_JOB_KEY)
 
+#define TORCH_NAMES "bfloat16=bf16 float16=fp16 half=fp16 float32=fp32 float=fp32 float64=fp64 double=fp64"
+#define GEMM_DTYPE                                                                                           \
+	ROW(WORD, "gemm-dtype", train.gemm_dtype, "TYPE",                                                    \
+	    "data type of the operands of the layers' GEMMs, dtype = as --dtype; all else stays in --dtype", \
+	    .words = "dtype|fp8|mxfp8|fp4", .also = "nvfp4=fp4", .was = "products", .flags = OF_TRAINING)
+
+static const struct mq_arg gemm_dtype = GEMM_DTYPE;
+
 const struct mq_arg mq_question_args[] = {
 	{ .type = MQ_ARG_GROUP, .name = "The question:" },
 	ROW(TEXT, "model", model, "MODEL",
@@ -24,17 +32,18 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
 	ROW(TEXT, "tokens-per-batch", tokens_per_batch, "N", "instead of --batch: tokens of a step, as 4M or 4Mi",
 	    .flags = OF_TRAINING),
-	ROW(INT, "seq", seq, "N", "tokens per sample (default: the model's)", .min = 1, .max = 1u << 30,
-	    .flags = OF_TRAINING),
+	ROW(INT, "seq", seq, "N", "tokens per sample, as 8192 or 8k (default: the model's)", .min = 1, .max = 1u << 30,
+	    .flags = OF_TRAINING | MQ_ARG_KIBI),
 	ROW(TEXT, "software", software, "NAME[,key=value...]",
 	    "training software that runs the plans, see `maquette list software`", .text = "generic",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(WORD, "dtype", train.dtype, "TYPE",
-	    "data type of training, by default bf16 where every GPU has it, else fp16 (fp32 on CPUs alone)",
-	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .initial = MQ_FP16, GIVEN(dtype_given),
-	    .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
+	    "data type of training, by default bf16 where every GPU has it, else fp16 (fp32 on CPUs alone); mxfp8 and "
+	    "nvfp4 are --gemm-dtype's",
+	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .also = TORCH_NAMES, .instead = &gemm_dtype,
+	    .initial = MQ_FP16, GIVEN(dtype_given), .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "grad-dtype", train.grad_dtype, "TYPE", "data type of reduced gradients, by default the software's",
-	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), GIVEN(grad_given),
+	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .also = TORCH_NAMES, GIVEN(grad_given),
 	    .flags = OF_TRAINING | MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "optimizer", train.optimizer, "NAME", "optimizer", .words = "adam|sgd|momentum",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
@@ -42,12 +51,10 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(TEXT, "train", train.tuning, "WHAT",
 	    "what of the model is trained: full; lora[:rank=16,targets=qkv+proj,dropout=0,alpha=32,base=dtype], with the "
-	    "frozen base as --dtype, in fp8, mxfp8, nvfp4 or nf4; frozen:PATTERN, all but ops of these names; "
+	    "frozen base as --dtype, in fp8, mxfp8, nvfp4 or nf4; qlora is lora:base=nf4; frozen:PATTERN, all but ops of these names; "
 	    "or PEFT's adapter_config.json",
 	    .flags = OF_TRAINING | MQ_ARG_COMMAS | MQ_ARG_FILE),
-	ROW(WORD, "gemm-dtype", train.gemm_dtype, "TYPE",
-	    "data type of the operands of the layers' GEMMs, dtype = as --dtype; all else stays in --dtype",
-	    .words = "dtype|fp8|mxfp8|fp4", .was = "products", .flags = OF_TRAINING),
+	GEMM_DTYPE,
 	ROW(TEXT, "sequence-packing", sequence_packing, "LENGTHS",
 	    "lengths of documents that are packed into sequences, whose tokens attend to their own document: 1000 (all "
 	    "alike), lognormal:MEAN:SIGMA, or lengths to draw from: 300,2000,120 or a file",

@@ -12,7 +12,7 @@ try 2 '\-\-batch 0: give a whole number' search --batch 0 -m $tiny -p $good -o o
 try 2 '\-\-batch -3: give a whole number' search --batch -3 -m $tiny -p $good -o o
 try 2 '\-\-batch nan: give a whole number' search --batch nan -m $tiny -p $good -o o
 try 2 '\-\-dtype fp12: give one of fp32' search --dtype fp12 -m $tiny -p $good -o o
-try 2 '\-\-dtype fp4: give one of fp32' search --dtype fp4 -m $tiny -p $good -o o
+try 2 '\-\-dtype int8: give one of fp32' search --dtype int8 -m $tiny -p $good -o o
 try 2 'option --products is now --gemm-dtype' search --products fp8 -m $tiny -p $good -o o
 printf 'command = search\ndocuments = 100\n' >old.ini; try 2 'option --documents is now --sequence-packing' run old.ini
 try 2 '\-\-gemm-dtype bf16: give one of dtype fp8 mxfp8 fp4' search --gemm-dtype bf16 -m $tiny -p $good -o o

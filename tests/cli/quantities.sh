@@ -17,6 +17,19 @@ same '16xGB200' 'gpu=GB200 nodes=4 gpus=4 fabric=nvl72'
 same 'gpu=GH200 nodes=2' 'gpu=GH200 nodes=2 gpus=4'
 try 0 'ok: 512 devices on 8 machines' platform check 512xGB200
 try 0 'ok: 144 devices on 2 machines' platform check 144xGB300
+# types, lengths and QLoRA by their usual names
+alike() { # A B: options of one question
+	rm -rf a b
+	"$M" search -m $tiny -p 8xB200 --batch 16 -e expert --evals 2 -o a $1 >/dev/null 2>&1 && "$M" search -m $tiny -p 8xB200 --batch 16 -e expert --evals 2 -o b $2 >/dev/null 2>&1 &&
+		cmp a/candidates.csv b/candidates.csv || { echo "'$1' is not '$2'"; bad=1; }
+}
+alike '--dtype bfloat16 --grad-dtype float32' '--dtype bf16 --grad-dtype fp32'
+alike '--dtype nvfp4' '--gemm-dtype fp4'
+alike '--dtype fp16 --gemm-dtype nvfp4' '--dtype fp16 --gemm-dtype fp4'
+alike '--dtype mxfp8 --seq 1K' '--gemm-dtype mxfp8 --seq 1024'
+alike '--train qlora:rank=8' '--train lora:base=nf4,rank=8'
+try 2 '\-\-seq 1.5k: give a whole number' search -m $tiny -p 8xB200 --batch 16 --seq 1.5k -o c
+try 2 '\-\-train qlorax: give full, lora' search -m $tiny -p 8xB200 --batch 16 --train qlorax -o c
 try 2 '100 GPUs of GB200 are no multiple of domain=72' platform check 100xGB200
 try 2 'domain=1 is out of range; give 2 to 1024' platform check '8xGB200 domain=1'
 same gpu=p3.8xlarge 'gpu=V100-SXM2-16GB gpus=4 nic_GBps=1.25 network=eth'

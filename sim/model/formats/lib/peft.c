@@ -67,6 +67,11 @@ enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, stru
 	size_t n = *text ? strlen(*text) : 0;
 	json_auto_t *top = NULL;
 
+	if (n >= 5 && !strncmp(*text, "qlora", 5) && (!(*text)[5] || (*text)[5] == ':')) {
+		*text = mq_arena_printf(arena, "lora:base=nf4%s%s", (*text)[5] ? "," : "",
+					*text + 5 + ((*text)[5] == ':'));
+		return MQ_OK;
+	}
 	if (n < 5 || strcmp(*text + n - 5, ".json") != 0)
 		return MQ_OK;
 	MQ_TRY(mq_json_load(*text, true, arena, &top, err));
