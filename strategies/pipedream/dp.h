@@ -66,7 +66,7 @@ struct mq_pipedream_result {
 enum mq_status mq_pipedream_solve(const struct mq_pipedream *problem, struct mq_arena *arena,
 				  struct mq_pipedream_result *result, struct mq_err *err);
 
-/* The released optimizer's profile (graph.txt): drops inputs and unused outputs as it does. */
+/* The released optimizer's profile (graph.txt): drops inputs and unused outputs as it does. MQ_EINPUT: it is none. */
 enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *problem,
 				 struct mq_err *err);
 bool mq_pipedream_probe(const char *path);

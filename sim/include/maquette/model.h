@@ -318,8 +318,8 @@ MQ_API double mq_optimizer_moments(enum mq_optimizer optimizer);
  * `moment_B` each beside 16-bit parameters and of 4 otherwise. */
 MQ_API double mq_train_state_B(const struct mq_train *train, double master_B, double moment_B);
 
-/* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see model/formats/. Declared here because
- * every command needs it; defined in model/formats/formats.c. */
+/* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see model/formats/. Declared here because every command
+ * needs it, and engines that solve files; defined in model/formats/formats.c. */
 struct mq_software;
 struct mq_model_request {
 	const char *spec;
@@ -327,8 +327,8 @@ struct mq_model_request {
 	uint32_t seq;                       /* --seq; 0 = the model's own default */
 	const struct mq_software *software; /* which attention; NULL = mq_software_plain() */
 };
-enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
-			     struct mq_err *err);
+MQ_API enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena,
+				    struct mq_model **model, struct mq_err *err);
 /* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
 MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
 /* Marks the ops whose GEMMs the software runs in another type (mq_op.own_gemm). */
