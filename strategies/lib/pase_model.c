@@ -21,8 +21,7 @@ struct builder {
 	uint32_t *n_choices;
 	uint32_t n_types, *type; /* first rank of each device class */
 	struct splits now;
-	uint32_t *twin;      /* [n_ops] an earlier op of the same shape, or itself */
-	uint32_t *edge_twin; /* [n_edges] likewise */
+	uint32_t *edge_twin; /* [n_edges] an earlier edge between ops like its own, or itself */
 	const double **edge_cost;
 	uint32_t *member; /* [devices] of the group asked about */
 };
@@ -102,36 +101,16 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 
 /* ---- repeated layers ---------------------------------------------------------------------------- */
 
-/* What the costs of an op depend on. */
-static bool same_op(const struct mq_op *a, const struct mq_op *b)
-{
-	return a->kind == b->kind && a->phase == b->phase && a->splits == b->splits &&
-	       (a->layer == MQ_NONE) == (b->layer == MQ_NONE) && !memcmp(a->extent, b->extent, sizeof(a->extent)) &&
-	       a->m == b->m && a->n == b->n && a->k == b->k && a->count == b->count && a->flop == b->flop &&
-	       a->flop_bwd == b->flop_bwd && a->read == b->read && a->write == b->write &&
-	       a->moved_bwd == b->moved_bwd && a->param == b->param && a->output == b->output && a->saved == b->saved &&
-	       a->halo == b->halo && a->kernels == b->kernels && a->causal == b->causal && a->fused == b->fused &&
-	       a->frozen == b->frozen && a->adapter == b->adapter && a->dropout == b->dropout &&
-	       a->kind != MQ_OP_PROFILED;
-}
-
 static void find_twins(struct builder *b)
 {
 	const struct mq_model *m = b->problem->q->model;
 
-	b->twin = mq_arena_array(b->arena, m->n_ops, uint32_t);
 	b->edge_twin = mq_arena_array(b->arena, m->n_edges, uint32_t);
-	for (uint32_t v = 0; v < m->n_ops; v++) {
-		b->twin[v] = v;
-		for (uint32_t u = 0; u < v && b->twin[v] == v; u++)
-			if (b->twin[u] == u && same_op(&m->op[u], &m->op[v]))
-				b->twin[v] = u;
-	}
 	for (uint32_t e = 0; e < m->n_edges; e++) {
 		b->edge_twin[e] = e;
 		for (uint32_t f = 0; f < e && b->edge_twin[e] == e; f++)
-			if (b->edge_twin[f] == f && b->twin[m->edge[e].src] == b->twin[m->edge[f].src] &&
-			    b->twin[m->edge[e].dst] == b->twin[m->edge[f].dst] &&
+			if (b->edge_twin[f] == f && m->like[m->edge[e].src] == m->like[m->edge[f].src] &&
+			    m->like[m->edge[e].dst] == m->like[m->edge[f].dst] &&
 			    m->edge[e].elems == m->edge[f].elems && m->edge[e].no_grad == m->edge[f].no_grad)
 				b->edge_twin[e] = f;
 	}
@@ -155,7 +134,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 	out->cost = mq_arena_array(b->arena, m->n_ops, double *);
 	b->n_choices = mq_arena_array(b->arena, m->n_ops, uint32_t);
 	for (uint32_t v = 0; v < m->n_ops; v++) {
-		uint32_t twin = b->twin[v], split[MQ_N_DIMS];
+		uint32_t twin = m->like[v], split[MQ_N_DIMS];
 
 		if (twin != v) {
 			out->split[v] = out->split[twin];
