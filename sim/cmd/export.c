@@ -13,6 +13,7 @@
 #include "executors/execute.h"
 #include "export/export.h"
 #include "export/launch.h"
+#include "model/formats/lib/megatron.h"
 #include "judge/pool.h"
 #include "session/search_run.h"
 #include "session/trust.h"
@@ -40,6 +41,7 @@ struct options {
 	struct mq_asked asked;
 	const struct target *target;
 	const char *plan, *to, *import, *out;
+	bool batch; /* is given: else an import has that of the launch */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -195,20 +197,17 @@ static enum mq_status import_launch(const struct mq_launch *launch, const struct
 	if (!strcmp(launch->program, "DeepSpeed"))
 		return mq_import_deepspeed(e, launch->path, plan, notes, err);
 	if (!strcmp(launch->program, "torchtitan recipe"))
-		return mq_import_torchtitan(e, launch->text, plan, err);
+		return mq_import_torchtitan(e, launch->text, plan, notes, err);
 	return mq_import_megatron(e, launch, plan, notes, err);
 }
 
-/* The batch and the sequence are the launch's where nobody gives others. */
+/* The sequence is the launch's where nobody gives another, and so is a model that it describes. */
 static void ask_as_launched(struct options *o, const struct mq_launch *launch)
 {
-	double batch = mq_launch_number(launch, "--global-batch-size"), seq = mq_launch_number(launch, "--seq-length");
+	double seq = mq_launch_number(launch, "--seq-length");
 
-	if (!o->asked.batch_given && batch >= 1 && batch <= 1e9) {
-		o->asked.train.batch = batch;
-		o->asked.batch_given = true;
-		printf("--batch %.0f, as %s says\n", batch, launch->path);
-	}
+	if (!o->asked.model && !strcmp(launch->program, "Megatron-LM") && mq_megatron_has_model(launch->word))
+		o->asked.model = launch->path;
 	if (!o->asked.seq && seq >= 1 && seq <= 1e9 && o->asked.model && strcmp(o->asked.model, launch->path)) {
 		o->asked.seq = (uint32_t)seq;
 		printf("--seq %.0f, as %s says\n", seq, launch->path);
@@ -235,11 +234,15 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 			       .train = &s->train,
 			       .software = s->q.software,
 			       .arena = &s->arena };
-	struct mq_import_notes notes = { "", "" };
+	struct mq_import_notes notes = { "", "", 0 };
 	struct mq_plan plan;
 
+	if (!o->batch)
+		s->train.batch = 0; /* the launch's */
 	if (import_launch(launch, &e, &plan, &notes, err) != MQ_OK)
 		return strstr(err->text, o->import) ? err->status : mq_wrap(err, "%s", o->import);
+	if (!o->batch)
+		printf("--batch %.0f, as %s says\n", s->train.batch = notes.batch, launch->path);
 	if (strcmp(o->asked.software, "generic"))
 		leave_to_software(s, &plan);
 	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
@@ -290,6 +293,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (o.import) {
 		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));
 		ask_as_launched(&o, &launch);
+		o.batch = o.asked.batch_given || o.asked.tokens_per_batch;
+		o.asked.batch_given |= !o.batch;
 	}
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	return o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);

@@ -119,11 +119,14 @@ extern const struct mq_torch_schedule {
 const char *mq_export_differs(const struct mq_export *e, const struct mq_transformer *said, const char *of);
 
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
- * model or the batch of the question. */
+ * model or the batch of the question, whose batch may be 0: then it is the launch's. */
 struct mq_import_notes {
 	const char *skipped;  /* " a b": flags or keys that say nothing about plan or model */
 	const char *question; /* " --dtype bf16 ...": types that the launch says and the question has otherwise */
+	double batch;         /* samples of a step */
 };
+/* The batch of the question, else what the launch says (0: nothing). */
+enum mq_status mq_import_batch(const struct mq_export *e, double said, double *batch, struct mq_err *err);
 /* Settings as Megatron-LM's flags (launch.h). MQ_EINPUT too: none of them says a plan. */
 struct mq_launch;
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
@@ -134,7 +137,7 @@ extern const char *const mq_megatron_sharding[];
 bool mq_megatron_plans(const char *flag);
 /* A recipe as `export --to torchtitan` writes them. */
 enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
-				    struct mq_err *err);
+				    struct mq_import_notes *notes, struct mq_err *err);
 /* A ds_config.json, with hostfile and config.json beside it where they are there. */
 enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
 				   struct mq_import_notes *notes, struct mq_err *err);

@@ -9,10 +9,18 @@
 #include "model/formats/lib/huggingface.h"
 
 struct settings {
-	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world;
-	double bucket;
-	bool overlap, offload, rounds_given;
+	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world, hpz;
+	double bucket, samples; /* of a step */
+	bool overlap, offload, rounds_given, bf16, fp16, weights_8bit, gradients_4bit;
 };
+
+/* The keys that are read, by name; others are told to the user. */
+static const char read_keys[] =
+	"train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps tensor_parallel.autotp_size "
+	"pipeline.stages pipeline.activation_checkpoint_interval zero_optimization.stage "
+	"zero_optimization.reduce_bucket_size zero_optimization.overlap_comm zero_optimization.offload_param.device "
+	"zero_optimization.offload_optimizer.device zero_optimization.zero_quantized_weights "
+	"zero_optimization.zero_quantized_gradients zero_optimization.zero_hpz_partition_size bf16.enabled fp16.enabled";
 
 /* An object inside another, or one without keys. */
 static struct mq_json_at part_of(const struct mq_json_at *at, const char *key)
@@ -27,6 +35,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	const struct mq_json_at tensor = part_of(at, "tensor_parallel"), pipe = part_of(at, "pipeline");
 	const struct mq_json_at zero = part_of(at, "zero_optimization"), cpu = part_of(&zero, "offload_optimizer");
 	const struct mq_json_at param = part_of(&zero, "offload_param");
+	const struct mq_json_at bf16 = part_of(at, "bf16"), fp16 = part_of(at, "fp16");
 	const struct mq_json_range any = { .max = 1e12 };
 	const char *device;
 
@@ -40,7 +49,13 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	MQ_TRY(mq_json_u32(&pipe, "activation_checkpoint_interval", 0, 1e6, &s->interval, err));
 	MQ_TRY(mq_json_u32(&zero, "stage", 0, 3, &s->zero, err));
 	MQ_TRY(mq_json_number(&zero, "reduce_bucket_size", &any, &s->bucket, err));
+	s->overlap = s->zero == 3; /* its default */
 	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
+	MQ_TRY(mq_json_bool(&zero, "zero_quantized_weights", &s->weights_8bit, err));
+	MQ_TRY(mq_json_bool(&zero, "zero_quantized_gradients", &s->gradients_4bit, err));
+	MQ_TRY(mq_json_u32(&zero, "zero_hpz_partition_size", 1, 1e6, &s->hpz, err));
+	MQ_TRY(mq_json_bool(&bf16, "enabled", &s->bf16, err));
+	MQ_TRY(mq_json_bool(&fp16, "enabled", &s->fp16, err));
 	MQ_TRY(mq_json_text(&param, "device", &device, err));
 	if (device && strcmp(device, "none") != 0)
 		return mq_bad(err,
@@ -118,8 +133,10 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 
 	if (each > world || world % each)
 		return mq_bad(err, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
-	if (s->batch && s->batch != e->train->batch)
-		return mq_bad(err, "\"train_batch_size\" is %u, but --batch is %g", s->batch, e->train->batch);
+	MQ_TRY(mq_import_batch(e, s->batch ? s->batch : (double)s->micro_batch * s->rounds * (double)(world / each),
+			       &s->samples, err));
+	if (s->batch && s->batch != s->samples)
+		return mq_bad(err, "\"train_batch_size\" is %u, but --batch is %g", s->batch, s->samples);
 	*shape = (struct mq_shape){
 		.dp = (uint32_t)(world / each),
 		.tp = s->tp,
@@ -129,16 +146,34 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 		.sync = s->offload && s->zero == 1 && world == each ? MQ_SYNC_ALLREDUCE : sync[s->zero],
 		.recompute = s->interval ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
 	};
-	if (s->micro_batch && !s->batch && !s->rounds_given) /* steps make up the batch */
-		s->rounds = shape->micro_batches = (uint32_t)fmax(1, e->train->batch / s->micro_batch / shape->dp);
-	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != e->train->batch)
+	if (s->micro_batch && !s->rounds_given) /* steps make up the batch */
+		s->rounds = shape->micro_batches = (uint32_t)fmax(1, s->samples / s->micro_batch / shape->dp);
+	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != s->samples)
 		return mq_bad(err, "%u samples x %u steps x %u replicas are not the batch of %g", s->micro_batch,
-			      s->rounds, shape->dp, e->train->batch);
+			      s->rounds, shape->dp, s->samples);
 	return MQ_OK;
 }
 
+/* What of the question the file says otherwise, as options. */
+static const char *question(const struct mq_export *e, const struct settings *s)
+{
+	const struct mq_software *is = e->software;
+	double weights_B = s->weights_8bit ? 1 : 0, gradients_B = s->gradients_4bit ? .5 : 0;
+	const char *text = "";
+
+	if ((s->bf16 || s->fp16) && e->train->dtype != (s->bf16 ? MQ_BF16 : MQ_FP16))
+		text = s->bf16 ? " --dtype bf16" : " --dtype fp16";
+	if (weights_B != is->zero_quantized_weights_B || gradients_B != is->zero_quantized_gradients_B ||
+	    (s->hpz > 1 ? s->hpz : 0) != is->zero_hpz_partition_size)
+		text = mq_arena_printf(e->arena,
+				       "%s --software deepspeed,zero_quantized_weights_B=%g,"
+				       "zero_quantized_gradients_B=%g,zero_hpz_partition_size=%u",
+				       text, weights_B, gradients_B, s->hpz > 1 ? s->hpz : 0);
+	return text;
+}
+
 static enum mq_status import(const struct mq_export *e, const struct mq_json_at *at, struct mq_plan *plan,
-			     struct mq_err *err)
+			     struct mq_import_notes *notes, struct mq_err *err)
 {
 	struct mq_shape shape;
 	struct mq_plan like;
@@ -150,6 +185,8 @@ static enum mq_status import(const struct mq_export *e, const struct mq_json_at 
 	MQ_TRY(read_program(e, at->path, &recomputes, err));
 	s.interval = s.interval || (recomputes && s.pp == 1);
 	MQ_TRY(shape_of(e, &s, &shape, err));
+	notes->batch = s.samples;
+	notes->question = question(e, &s);
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	like.explicit =
 		MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER | (s.bucket > 0 ? MQ_EXPLICIT_BUCKET : 0);
@@ -159,8 +196,15 @@ static enum mq_status import(const struct mq_export *e, const struct mq_json_at 
 	return mq_export_build(e, &shape, &like, plan, err);
 }
 
-/* "auto" is Hugging Face's word for what the command line says: such keys are taken out, and named. */
-static void take_out_auto(json_t *object, const char *path, uint32_t depth, struct mq_arena *arena, const char **names)
+static void name_key(struct mq_arena *arena, const char **names, const char *key)
+{
+	if (strlen(*names) < 2000)
+		*names = mq_arena_printf(arena, "%s %s", *names, key);
+}
+
+/* Names what is not read. "auto" is Hugging Face's word for what the command line says: such keys are taken out. */
+static void sift(json_t *object, const char *path, uint32_t depth, struct mq_arena *arena, const char **automatic,
+		 const char **unread)
 {
 	const char *key;
 	json_t *value;
@@ -171,26 +215,29 @@ static void take_out_auto(json_t *object, const char *path, uint32_t depth, stru
 		const char *at = *path ? mq_arena_printf(arena, "%s.%s", path, key) : key;
 		const char *text = json_string_value(value);
 
-		if (json_is_object(value) && depth < 16)
-			take_out_auto(value, at, depth + 1, arena, names);
-		if (!text || strcmp(text, "auto"))
-			continue;
-		if (strlen(*names) < 2000)
-			*names = mq_arena_printf(arena, "%s %s", *names, at);
-		json_object_del(object, key);
+		if (json_is_object(value) && depth < 16) {
+			sift(value, at, depth + 1, arena, automatic, unread);
+		} else if (text && !strcmp(text, "auto")) {
+			name_key(arena, automatic, at);
+			json_object_del(object, key);
+		} else if (!mq_text_has_word(read_keys, at)) {
+			name_key(arena, unread, at);
+		}
 	}
 }
 
 enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
 				   struct mq_import_notes *notes, struct mq_err *err)
 {
-	const char *names = "";
+	const char *automatic = "", *unread = "";
 	json_auto_t *json = NULL;
 
 	MQ_TRY(mq_json_load(path, false, e->arena, &json, err));
-	take_out_auto(json, "", 0, e->arena, &names);
+	sift(json, "", 0, e->arena, &automatic, &unread);
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	notes->skipped =
-		*names ? mq_arena_printf(e->arena, " (auto: as --batch and one micro-batch a step say)%s", names) : "";
-	return import(e, &at, plan, err);
+	notes->skipped = *automatic ?
+				 mq_arena_printf(e->arena, "%s (auto: as --batch and one micro-batch a step say)%s",
+						 unread, automatic) :
+				 unread;
+	return import(e, &at, plan, notes, err);
 }

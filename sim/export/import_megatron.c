@@ -20,10 +20,11 @@ struct flags {
 	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
-	bool ends_bf16, deferred;
+	bool ends_bf16, deferred, fp8_params;
 	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
+	double batch; /* of a step */
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
-	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
+	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every;
 	uint8_t sync, method_is;
 };
 
@@ -54,6 +55,12 @@ static enum mq_status take_recompute(struct flags *x)
 		return mq_bad(x->err, "--recompute-method %s: give block or uniform", method);
 	if (x->recompute_layers == 1 && x->method_is == MQ_RECOMPUTE_UNIFORM)
 		x->recompute_layers = 0;
+	if (x->selective && x->selective_every && strcmp(x->selective_every, "op") != 0)
+		return mq_bad(
+			x->err,
+			"selective_ac_option %.20s: a plan recomputes parts of all layers (op) or whole layers, not "
+			"one of so many; give op, or mode full",
+			x->selective_every);
 	if (!x->modules || !x->selective || !strcmp(x->modules, "core_attn"))
 		return MQ_OK;
 	ops = mq_import_modules(x->modules, x->e->arena, &unknown);
@@ -313,7 +320,7 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 /* Micro-batches: of a size, or so many. A batch of each replica, as torchtitan's, is cut by its pipeline alone. */
 static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
 {
-	double batch = x->e->train->batch, said = x->gbs;
+	double batch, said = x->gbs;
 
 	if (x->local_batch)
 		x->mbs = s->pp > 1 ? mq_or_1(x->pipeline_micro_batch) : x->local_batch;
@@ -321,6 +328,8 @@ static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
 		said = (double)x->local_batch * s->dp;
 	else if (!x->gbs && x->accumulation && x->mbs)
 		said = (double)x->mbs * x->accumulation * s->dp;
+	MQ_TRY(mq_import_batch(x->e, said, &batch, x->err));
+	x->batch = batch;
 	if (said > 0 && said != batch)
 		return mq_bad(x->err, "%s %.0f, but --batch is %g",
 			      x->gbs ? "--global-batch-size" : "its batches on all replicas come to", said, batch);
@@ -389,6 +398,8 @@ static const char *software(const struct flags *x)
 	if ((x->fp8 || x->fp4) && (start != s->num_layers_at_start_in_bf16 || end != s->num_layers_at_end_in_bf16))
 		text = mq_arena_printf(arena, ",num_layers_at_start_in_bf16=%u,num_layers_at_end_in_bf16=%u", start,
 				       end);
+	if (x->fp8 && x->fp8_params != s->fp8_params)
+		text = mq_arena_printf(arena, "%s,fp8_params=%u", text, x->fp8_params);
 	if (x->pp > 1 && (x->deferred != s->defer_embedding_wgrad_compute || limit != s->wgrad_deferral_limit))
 		text = mq_arena_printf(arena, "%s,defer_embedding_wgrad_compute=%u,wgrad_deferral_limit=%u", text,
 				       x->deferred, limit);
@@ -428,15 +439,45 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	return cut_stages(x, s);
 }
 
+/* What a recipe's keys do not say is its model class's, not Megatron's default: taken to be that of -m. */
+static void leave_unsaid(const struct mq_launch *launch, const struct mq_transformer *is, struct mq_transformer *said)
+{
+	double groups = mq_launch_number(launch, "--num-query-groups");
+
+	said->kv_heads = groups >= 1 && groups < 1e6 ? (uint32_t)groups : is->kv_heads;
+	if (!mq_launch_has(launch, "--position-embedding-type")) {
+		said->rotary = is->rotary;
+		said->positions = is->positions;
+		said->yarn = is->yarn;
+	}
+	if (!mq_launch_has(launch, "--normalization"))
+		said->rms = is->rms;
+	if (!mq_launch_has(launch, "--swiglu") && !mq_launch_has(launch, "--squared-relu")) {
+		said->gated = is->gated;
+		said->relu = is->relu;
+		said->squared = is->squared;
+		said->clamp = is->clamp;
+	}
+	said->ffn = mq_launch_has(launch, "--ffn-hidden-size") ? said->ffn : is->ffn;
+	said->biases = is->biases && !mq_launch_has(launch, "--disable-bias-linear");
+	said->tied = is->tied && !mq_launch_has(launch, "--untie-embeddings-and-output-weights");
+	said->qkv_bias = is->qkv_bias;
+	said->qk_norm = is->qk_norm;
+	if (!mq_launch_has(launch, "--attention-dropout") && !mq_launch_has(launch, "--hidden-dropout"))
+		said->dropout = is->dropout;
+}
+
 /* A script that says the model says that of -m. What costs nothing, or what a tokenizer decides, may differ. */
-static enum mq_status check_model(const struct flags *x, const char *const *word)
+static enum mq_status check_model(const struct flags *x, const struct mq_launch *launch, bool recipe)
 {
 	const struct mq_transformer *is = x->e->model->stack;
 	struct mq_transformer said;
 
-	if (!is || !mq_megatron_has_model(word))
+	if (!is || !mq_megatron_has_model(launch->word))
 		return MQ_OK;
-	MQ_TRY(mq_megatron_read(word, x->e->arena, &said, x->err));
+	MQ_TRY(mq_megatron_read(launch->word, x->e->arena, &said, x->err));
+	if (recipe)
+		leave_unsaid(launch, is, &said);
 	said.vocab = said.vocab ? said.vocab : is->vocab;
 	said.seq = said.seq ? said.seq : is->seq;
 	said.rope_theta = is->rope_theta;
@@ -482,20 +523,28 @@ static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
 				  struct mq_import_notes *notes, struct mq_err *err)
 {
-	struct flags x = { .e = e, .err = err, .skipped = launch->unread, .bf16_at_start = 1, .bf16_at_end = 1 };
-	bool megatron = !strcmp(launch->program, "Megatron-LM") || !strncmp(launch->program, "NeMo", 4);
+	bool nemo = !strncmp(launch->program, "NeMo", 4), megatron = nemo || !strcmp(launch->program, "Megatron-LM");
+	bool titan = !strcmp(launch->program, "torchtitan");
+	struct flags x = { .e = e,
+			   .err = err,
+			   .skipped = launch->unread,
+			   .sequence = titan, /* what its tensor parallelism is */
+			   .shards = titan ? "-1" : NULL,
+			   .bf16_at_start = 1,
+			   .bf16_at_end = 1 };
 	struct mq_shape shape;
 	struct mq_plan like;
 
 	MQ_TRY(read_flags(&x, launch));
 	if (megatron)
-		MQ_TRY(check_model(&x, launch->word));
+		MQ_TRY(check_model(&x, launch, nemo));
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	decide(&x, megatron, &like);
 	MQ_TRY(shard_group(&x, &shape, &like.zero_group));
 	if (x.replica_major)
 		shape.device = mq_shape_replica_major(&shape, e->arena);
-	*notes = (struct mq_import_notes){ x.skipped, mq_arena_printf(e->arena, "%s%s", types(&x), software(&x)) };
+	*notes = (struct mq_import_notes){ x.skipped, mq_arena_printf(e->arena, "%s%s", types(&x), software(&x)),
+					   x.batch };
 	return mq_export_build(e, &shape, &like, plan, err);
 }

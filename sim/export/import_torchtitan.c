@@ -117,7 +117,7 @@ static const uint32_t *read_parts(const char *text, struct mq_arena *arena, uint
 }
 
 static enum mq_status read_shape(const struct mq_export *e, const char *text, struct mq_shape *s, uint32_t *group,
-				 struct mq_err *err)
+				 double *batch, struct mq_err *err)
 {
 	uint32_t copies = whole(text, "data_parallel_replicate_degree", 1), parts = 0;
 	uint32_t shards = whole(text, "data_parallel_shard_degree", 1);
@@ -143,10 +143,11 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	s->sequence_parallel = s->tp > 1 && whole(text, "enable_sequence_parallel", 1);
 	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)
 		return mq_bad(err, "the recipe's degrees are from 1");
-	if (samples != e->train->batch || number(text, "seq_len", 0) != e->model->seq)
+	MQ_TRY(mq_import_batch(e, samples, batch, err));
+	if (samples != *batch || number(text, "seq_len", 0) != e->model->seq)
 		return mq_bad(err,
 			      "global_batch_size=%.0f and seq_len=%.0f, but --batch and the sequence are %.0f and %u",
-			      samples, number(text, "seq_len", 0), e->train->batch, e->model->seq);
+			      samples, number(text, "seq_len", 0), *batch, e->model->seq);
 	double rounds = samples / s->dp / (s->pp > 1 ? number(text, "pipeline_parallel_microbatch_size", 1) : local);
 	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
 		return mq_bad(err, "its micro-batches do not divide the samples of a step over %u replicas", s->dp);
@@ -166,7 +167,7 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 }
 
 enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
-				    struct mq_err *err)
+				    struct mq_import_notes *notes, struct mq_err *err)
 {
 	struct mq_transformer said;
 	struct mq_shape shape;
@@ -178,7 +179,7 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 	MQ_TRY(mq_transformer_check(&said, "its model", err));
 	if ((differs = mq_export_differs(e, &said, "the recipe")))
 		return mq_bad(err, "the recipe's model is another than -m: %s", differs);
-	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
+	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, &notes->batch, err));
 	like.explicit = whole(text, "enable_async_tensor_parallel", 0) ? MQ_EXPLICIT_OVERLAP_TP : 0;
 	like.overlap_tp = like.explicit;
 	return mq_export_build(e, &shape, &like, plan, err);

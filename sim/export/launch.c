@@ -2,12 +2,13 @@
  * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's
  * arguments as keys (NeMo, Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
  *
- * Not followed: other files that a file names (hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
+ * Of other files that a file names torchtitan's --job.config_file is read (not hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
 #include "export/launch.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <yaml.h>
 
@@ -128,13 +129,13 @@ static void read_toml(struct keys *k, const char *text)
 	}
 }
 
-/* "--parallelism.tensor_parallel_degree 4" */
-static void read_overrides(struct keys *k, const char *const *word)
+/* "--parallelism.tensor_parallel_degree 4"; `plain`: "--per_device_train_batch_size 4" too. */
+static void read_overrides(struct keys *k, const char *const *word, bool plain)
 {
 	for (; *word; word++) {
 		size_t n = strcspn(*word, "=");
 
-		if (strncmp(*word, "--", 2) || !memchr(*word, '.', n))
+		if (strncmp(*word, "--", 2) || (!plain && !memchr(*word, '.', n)))
 			continue;
 		const char *path = mq_arena_printf(k->arena, "%.*s", (int)(n - 2), *word + 2);
 		if ((*word)[n])
@@ -199,9 +200,37 @@ static const char *refer(const struct keys *k, const char *value)
 	return value;
 }
 
+/* 1_440 of YAML and TOML as 1440. */
+static const char *plain_number(struct mq_arena *arena, const char *value)
+{
+	size_t n = strspn(value, "0123456789_");
+	char *to, *text;
+
+	if (!n || value[n] || *value == '_' || !strchr(value, '_'))
+		return value;
+	for (to = text = mq_arena_strdup(arena, value); *value; value++)
+		if (*value != '_')
+			*to++ = *value;
+	*to = '\0';
+	return text;
+}
+
+/* A key's value, with "${multiply:4, ${.hidden_size}}" of NeMo's configurations worked out. */
+static const char *value_of(const struct keys *k, const char *value)
+{
+	value = refer(k, value);
+	const char *factor = strncmp(value, "${multiply:", 11) ? NULL : strchr(value, ',');
+	size_t n = factor ? strlen(factor += 1 + strspn(factor + 1, " ")) : 0;
+
+	if (!n)
+		return plain_number(k->arena, value);
+	factor = plain_number(k->arena, refer(k, mq_arena_printf(k->arena, "%.*s", (int)n - 1, factor)));
+	return mq_arena_printf(k->arena, "%.0f", strtod(value + 11, NULL) * strtod(factor, NULL));
+}
+
 static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
 {
-	const char *value = refer(w->keys, key->value), *last = strrchr(key->path, '.');
+	const char *value = value_of(w->keys, key->value), *last = strrchr(key->path, '.');
 	const struct mq_csv *rows = &w->keys->rows;
 	bool known = false, takes;
 
@@ -280,6 +309,44 @@ static bool has_ending(const char *path, const char *ending)
 	return n > tail && !strcasecmp(path + n - tail, ending);
 }
 
+/* The TOML file of torchtitan's --job.config_file, as the script names it or beside the script. */
+static enum mq_status read_config(struct keys *k, const char *name, struct mq_err *err)
+{
+	const char *slash = strrchr(k->file, '/'), *base = name + strspn(name, "./");
+	const char *path = name;
+	size_t size;
+	char *text;
+
+	if (access(path, R_OK))
+		path = mq_arena_printf(k->arena, "%.*s%s", slash ? (int)(slash + 1 - k->file) : 0, k->file, base);
+	if (mq_text_read(path, 1, k->arena, &text, &size, err) != MQ_OK)
+		return mq_wrap(err, "%s: --job.config_file %s", k->file, name);
+	k->n = 0; /* what the command line says comes behind */
+	read_toml(k, text);
+	return MQ_OK;
+}
+
+/* A command line: Megatron-LM's as it is, torchtitan's and that of Hugging Face's Trainer as keys. */
+static enum mq_status read_words(struct keys *k, const struct mq_script *script, struct mq_launch *launch,
+				 struct mq_err *err)
+{
+	const struct key *config;
+	bool trainer = false;
+
+	for (const char *const *word = script->word; *word; word++)
+		trainer = trainer || !strncmp(*word, "--per_device_train_batch_size", 29);
+	read_overrides(k, script->word, trainer);
+	if (!trainer && (config = find_key(k, "job.config_file"))) {
+		MQ_TRY(read_config(k, config->value, err));
+		read_overrides(k, script->word, false);
+		return put_keys(k, launch, err);
+	}
+	return trainer || find_key(k, "tensor_parallel_degree") || find_key(k, "data_parallel_shard_degree") ||
+			       find_key(k, "pipeline_parallel_degree") ?
+		       put_keys(k, launch, err) :
+		       MQ_OK;
+}
+
 enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err)
 {
 	static const char *nothing[] = { NULL };
@@ -310,19 +377,28 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 	launch->program = "Megatron-LM";
 	launch->word = script.word;
 	launch->doubt = script.doubt;
-	read_overrides(&k, script.word);
-	return find_key(&k, "tensor_parallel_degree") || find_key(&k, "data_parallel_shard_degree") ||
-			       find_key(&k, "pipeline_parallel_degree") ?
-		       put_keys(&k, launch, err) :
-		       MQ_OK;
+	return read_words(&k, &script, launch, err);
+}
+
+static const char *const *find_flag(const struct mq_launch *launch, const char *flag)
+{
+	const char *const *word = launch->word;
+	size_t n = strlen(flag);
+
+	while (*word && (strncmp(*word, flag, n) || ((*word)[n] && (*word)[n] != '=')))
+		word++;
+	return *word ? word : NULL;
+}
+
+bool mq_launch_has(const struct mq_launch *launch, const char *flag)
+{
+	return find_flag(launch, flag);
 }
 
 double mq_launch_number(const struct mq_launch *launch, const char *flag)
 {
-	size_t n = strlen(flag);
+	const char *const *word = find_flag(launch, flag);
+	const char *equals = word ? strchr(*word, '=') : NULL;
 
-	for (const char *const *word = launch->word; *word; word++)
-		if (!strncmp(*word, flag, n) && ((*word)[n] == '=' || (!(*word)[n] && word[1])))
-			return strtod((*word)[n] ? *word + n + 1 : word[1], NULL);
-	return 0;
+	return equals ? strtod(equals + 1, NULL) : word && word[1] ? strtod(word[1], NULL) : 0;
 }

@@ -20,7 +20,8 @@ struct mq_launch {
  * Python recipe and ds_config.json have is found by their own readers (program "torchtitan recipe", "DeepSpeed").
  * MQ_EINPUT: cannot be read, broken; a setting that no plan has a word for, or that stands in another file. */
 enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err);
-/* The number behind a flag; 0 = the launch has none. */
+/* Is the flag there? The number behind it; 0 = the launch has none. */
+bool mq_launch_has(const struct mq_launch *launch, const char *flag);
 double mq_launch_number(const struct mq_launch *launch, const char *flag);
 
 #endif

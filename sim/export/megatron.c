@@ -152,6 +152,8 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 			mq_train_gemm_dtype(t) != MQ_FP8 ? "" :
 			t->gemm_dtype == MQ_GEMM_MXFP8   ? "mxfp8" :
 							   "tensorwise");
+	mq_template_set(v, "fp8_params", "%s",
+			mq_train_gemm_dtype(t) == MQ_FP8 && e->software->fp8_params ? "yes" : "");
 	mq_template_set(v, "fp4", mq_train_gemm_dtype(t) == MQ_FP4 ? "yes" : "");
 	mq_template_set(v, "capacity", capacity ? "%.9g" : "", t->experts.capacity);
 	mq_template_set(v, "pad", capacity && t->experts.pad ? "yes" : "");

@@ -64,6 +64,17 @@ enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uin
 	return MQ_OK;
 }
 
+enum mq_status mq_import_batch(const struct mq_export *e, double said, double *batch, struct mq_err *err)
+{
+	*batch = e->train->batch > 0 ? e->train->batch : said;
+	return *batch >= 1 && *batch <= 1e9 ?
+		       MQ_OK :
+		       mq_bad(err,
+			      "--batch is missing, and the file says none: give the %ss of a step over all devices, "
+			      "as --batch 256",
+			      e->model->unit);
+}
+
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node)
 {
 	uint32_t n = 0;
@@ -235,6 +246,18 @@ static bool says_lora(const char *text)
 	return false;
 }
 
+/* "load_in_4bit: true", "load_in_4bit=True", "--load_in_4bit": bitsandbytes holds the base. */
+static bool says_4bit(const char *text)
+{
+	for (const char *c = text; (c = strstr(c, "load_in_4bit"));) {
+		c += 12;
+		c += strspn(c, " :=\"");
+		if (strncasecmp(c, "false", 5) && strncasecmp(c, "null", 4))
+			return true;
+	}
+	return false;
+}
+
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text, struct mq_err *err)
 {
 	const char *tuning = e->train->tuning ? e->train->tuning : "";
@@ -242,6 +265,9 @@ enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *pat
 
 	if (says_lora(text) && !asked)
 		return mq_bad(err, "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
+			      path);
+	if (says_4bit(text) && !strstr(tuning, "base=nf4"))
+		return mq_bad(err, "%s: holds the frozen base in 4 bits; ask with --train qlora:rank=N,targets=...",
 			      path);
 	return MQ_OK;
 }

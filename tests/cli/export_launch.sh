@@ -79,6 +79,44 @@ sed -i 's/lora/full/' factory.yaml
 read_it factory.yaml --batch 32
 echo '{"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}, "train_batch_size": "auto", "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": "auto"}}' >ds.json
 read_it ds.json --batch 64
+# Batches that a launch says by its parts; keys of DeepSpeed that are read, are left to the question or say nothing.
+echo '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8, "zero_quantized_weights": true}, "gradient_clipping": 1.0}' >parts.json
+read_it parts.json --dtype fp16
+echo '{"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 1}}' >whole.json
+read_it whole.json
+read_it ds.json
+sed 's/"zero_optimization"/"train_batch_size": "auto", &/; s/"train_micro_batch_size_per_gpu": 2/"train_micro_batch_size_per_gpu": "auto"/' parts.json >auto.json
+read_it auto.json
+# A recipe's own class says what its keys do not; numbers as YAML and OmegaConf have them.
+cat >class.yaml <<'Y'
+model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B, num_layers: 32, hidden_size: 1_024, num_attention_heads: 16, ffn_hidden_size: 2816}}
+trainer: {devices: 8, num_nodes: 4, plugins: {precision: bf16-mixed, fp8: hybrid, fp8_param_gather: true}}
+strategy: {tensor_model_parallel_size: 2, sequence_parallel: true}
+data: {micro_batch_size: 1, global_batch_size: 1_28}
+optim: {overlap_grad_sync: true}
+Y
+read_it class.yaml --gemm-dtype fp8
+sed 's/hidden_size: 2816/hidden_size: "${multiply:4, ${.hidden_size}}"/' class.yaml >product.yaml
+read_it product.yaml
+sed 's/num_attention_heads: 16/&, num_query_groups: 4/' class.yaml >groups.yaml
+read_it groups.yaml
+# torchtitan's file behind its script, sharded by default; layers that are recomputed one in so many.
+printf '[training]\r\nlocal_batch_size = 2\r\n[parallelism]\r\ntensor_parallel_degree = 4\r\n[model]\r\nconverters = ["float8"]\r\n' >conf.toml
+printf 'CONFIG_FILE=${CONFIG_FILE:-"./conf.toml"}\ntorchrun --nproc_per_node=8 -m torchtitan.train --job.config_file ${CONFIG_FILE} --parallelism.tensor_parallel_degree 2 --parallelism.context_parallel_degree=2\n' >titan.sh
+read_it titan.sh
+"$M" simulate -P p.json "${ask[@]}" --batch 16 --software torchtitan >/dev/null || echo "not as torchtitan runs it"
+sed -i 's/conf.toml/none.toml/' titan.sh; read_it titan.sh
+printf '[training]\nlocal_batch_size = 2\n[parallelism]\ndata_parallel_shard_degree = -1\n[activation_checkpoint]\nmode = "selective"\nselective_ac_option = "2"\n' >every.toml
+read_it every.toml
+# Hugging Face's Trainer, whose arguments are words of a command line; a base of 4 bits.
+echo 'accelerate launch --num_processes 32 --mixed_precision bf16 run.py --model_name_or_path x --per_device_train_batch_size=1 --gradient_accumulation_steps 16 --gradient_checkpointing --fsdp "full_shard auto_wrap"' >trainer.sh
+read_it trainer.sh
+printf 'base_model: x\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n' >qlora.yml
+read_it qlora.yml --train lora
+read_it qlora.yml --train qlora:rank=32
+# A script that describes its model needs no other.
+echo 'torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 --vocab-size 1024 --micro-batch-size 1 --global-batch-size 16 --bf16 --fp8-format hybrid --fp8-param-gather' >own.sh
+"$M" export --import own.sh -p 8xH100 -o p.json
 # no plans
 printf 'milk\n2 eggs\n' >list.txt; read_it list.txt --batch 32
 printf 'a: {b: 1}\nc: [1, 2]\n' >other.yaml; read_it other.yaml --batch 32

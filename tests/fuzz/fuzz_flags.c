@@ -9,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct mq_train train = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
+	const double batch = size % 2 ? 0 : 64; /* 0: the launch's */
+	struct mq_train train = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
 	const struct mq_model_request request = { .spec = "gpt:layers=8,hidden=64,heads=8,vocab=512", .train = &train };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_software software = { .file = "megatron-core" };
@@ -28,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.cluster = mq_cluster_flat(&arena, 16, "ideal", 1e12, 1e9, 1e9, 1e-6);
 	for (int kind = 0; kind < 5; kind++) {
 		static const char *const endings[] = { ".sh", ".yaml", ".toml" };
+		train.batch = batch;
 		enum mq_status status;
 
 		if (kind < 3) {
@@ -36,11 +38,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				status = mq_import_megatron(&e, &launch, &plan, &notes, &err);
 		} else {
 			status = kind == 3 ?
-					 mq_import_torchtitan(&e, text, &plan, &err) :
+					 mq_import_torchtitan(&e, text, &plan, &notes, &err) :
 					 mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &notes, &err);
 		}
 
 		fuzz_refused(status, &err);
+		train.batch = status == MQ_OK ? notes.batch : 64;
 		if (status == MQ_OK)
 			fuzz_refused(mq_plan_check(&plan, model, e.cluster, &train, &err), &err);
 	}

@@ -1,0 +1,1 @@
+torchrun --nproc-per-node=8 run_clm.py --fsdp "full_shard auto_wrap" --fsdp_transformer_layer_cls_to_wrap MistralDecoderLayer --model_name_or_path mistralai/Mistral-7B-v0.1 --per_device_train_batch_size 4 --gradient_accumulation_steps 2 --bf16 True --gradient_checkpointing True
