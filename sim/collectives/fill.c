@@ -3,8 +3,9 @@
  * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
  * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
  * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and
- * then only receives: that last receive overlaps with the next round but for `fill` of a step. So the bandwidth is that
- * of steps / (steps + fill). Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and
+ * then only receives, for `fill` of a step. So the bandwidth is that of steps / (steps + fill). Over NVLink of Ampere
+ * and Hopper, half of it hides behind the next round, which the first of a chunk's two slices begins; over PCIe and on
+ * Blackwell nothing does (timed). Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and
  * forwarded on its way between GPU, host and NIC: `fill` of its time on the wire is added at each crossing.
  * 3. Trees (Simple). A chunk of a channel, a step of its buffer, is stored at each of the 2(ppn-1) +
  * 2 log2(N) hops before it goes on: the first one reaches the end after that many times its own.
@@ -23,6 +24,7 @@
 #define LONE_LL        1.5
 #define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
 #define LL_PIECE_B     4096.0
+#define CHUNK_STEPS    4.0 /* a chunk of a ring, in steps of the buffer */
 #define NVLS_CHUNK_B   131072.0
 #define NVLS_CHANNELS  16.0 /* of Hopper; twice as many from Blackwell on */
 
@@ -92,12 +94,23 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 	cost->latency_s += extra_s + fmax(0, floor_s - time);
 }
 
+/* Of a round's fill, what does not hide behind the next round. */
+static double shown_fill(const struct mq_tune *t, double channels)
+{
+	const struct mq_topo *topo = t->topo;
+	double round_B = t->n * channels * CHUNK_STEPS * topo->intra_calib->step_B;
+
+	if (topo->intra > MQ_INTRA_MESH || topo->arch >= MQ_ARCH_BLACKWELL || t->bytes <= round_B)
+		return topo->intra_calib->fill;
+	return topo->intra_calib->fill * (1 + round_B / t->bytes) / 2;
+}
+
 static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, steps = all * (t->n - 1), piece, net;
 
 	if (t->n_nodes == 1) {
-		cost->bw_Bps *= steps / (steps + t->topo->intra_calib->fill);
+		cost->bw_Bps *= steps / (steps + shown_fill(t, cost->most));
 		return;
 	}
 	piece = fmin(t->bytes / t->n, t->topo->net_calib->step_B);

@@ -1,6 +1,6 @@
 /* tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we correct in the estimate.
  *
- * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at 2.28.9; constants
+ * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at 2.29.7; constants
  * in platforms/calib/nccl.json). Latency = a base plus a step latency per hop, bandwidth = channels x speed x protocol
  * efficiency under caps that depend on the GPU generation. The choice is made with NCCL's constants; the time
  * (`actual`) replaces what they do not know: the bandwidth that the links of this class deliver (bw_share), the step
@@ -21,19 +21,19 @@ static uint32_t version_of(const struct mq_topo *topo)
 	return topo->version ? topo->version : topo->nccl_table->newest;
 }
 
-/* Latencies as a version has them. */
-static struct mq_nccl_latency latency_of(const struct mq_nccl *nccl, uint32_t version)
+/* Constants as a version has them. */
+static const struct mq_nccl_release *release_of(const struct mq_nccl *nccl, uint32_t version)
 {
 	uint32_t i = nccl->n_versions - 1;
 
 	while (i && version >= nccl->before[i])
 		i--;
-	return nccl->latency[i];
+	return &nccl->release[i];
 }
 
 double mq_tune_work_s(const struct mq_topo *topo)
 {
-	return latency_of(topo->nccl_table, version_of(topo)).work * US;
+	return release_of(topo->nccl_table, version_of(topo))->work * US;
 }
 
 static bool one_node(const struct mq_tune *t)
@@ -160,6 +160,8 @@ static double ll_cap(const struct mq_topo *topo, bool actual)
 static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
+	const struct mq_nccl_release *release =
+		release_of(topo->nccl_table, actual ? topo->nccl_table->newest : version_of(topo));
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double bus = total_Bps(t, &topo->ring_graph, !actual && t->n_nodes <= 2, actual);
 	double cap = scale ? topo->nccl_table->ll_max_net[scale - 1] : ll_cap(topo, actual);
@@ -167,8 +169,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	if (proto == MQ_PROTO_LL)
 		return fmin(cap * GB, bus / 2);
 	if (proto == MQ_PROTO_LL128)
-		return fmin(.92 * bus,
-			    topo->ring_graph.channels * topo->nccl_table->ring_ll128_max[topo->arch][scale] * GB) *
+		return fmin(.92 * bus, topo->ring_graph.channels * release->ring_ll128_max[topo->arch][scale] * GB) *
 		       (actual && topo->arch < MQ_ARCH_HOPPER ? LL128_OLD : 1);
 	return bus;
 }
@@ -274,7 +275,7 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	}
 }
 
-static double ring_latency(const struct mq_tune *t, const struct mq_nccl_latency *c, enum mq_proto proto, bool actual)
+static double ring_latency(const struct mq_tune *t, const struct mq_nccl_release *c, enum mq_proto proto, bool actual)
 {
 	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
 	enum mq_nccl_link slow = one_node(t) ? intra : MQ_NCCL_NET;
@@ -309,7 +310,7 @@ static double hop_s(const struct mq_link_calib *link, enum mq_proto proto)
 }
 
 /* What NCCL believes of the network: its plug-in's word, once more for the flush that ends a message of Simple. */
-static void believe_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
+static void believe_steps(const struct mq_tune *t, struct mq_nccl_release *c)
 {
 	for (int a = 0; a < MQ_N_ALGOS; a++)
 		for (int p = 0; p < MQ_N_PROTOS; p++)
@@ -320,7 +321,7 @@ static void believe_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 
 /* What a call and its steps take over this class of link: the start of a ring that goes in rounds as timed, NCCL's step
  * scaled and at least a hop's latency. */
-static void correct_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
+static void correct_steps(const struct mq_tune *t, struct mq_nccl_release *c)
 {
 	const struct mq_link_calib *inside = t->topo->intra_calib;
 	const double start_s[MQ_N_PROTOS] = {
@@ -350,8 +351,8 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 {
 	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
 	/* A version's constants rule its choice; the newest are the best estimate of the time, but for its work. */
-	struct mq_nccl_latency c =
-		latency_of(t->topo->nccl_table, actual ? t->topo->nccl_table->newest : version_of(t->topo));
+	struct mq_nccl_release c =
+		*release_of(t->topo->nccl_table, actual ? t->topo->nccl_table->newest : version_of(t->topo));
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
 
 	c.work = mq_tune_work_s(t->topo) / US;

@@ -161,6 +161,17 @@ static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const s
 	return false;
 }
 
+/* A sibling's value for another class: what its kernels take is so many cycles; the host (launch_...) has its own. */
+static double scaled(const struct mq_link_calib *from, const struct mq_link_calib *to,
+		     const struct mq_calib_field *field)
+{
+	double value = *mq_calib_at(field, from);
+
+	if (!strcmp(field->unit, "s") && strncmp(field->name, "launch", 6) && from->clock_Hz > 0 && to->clock_Hz > 0)
+		value *= from->clock_Hz / to->clock_Hz;
+	return value;
+}
+
 /* What stands in for a value that was fitted to what is left out. */
 static double stand_in(const struct mq_calib *calib, const struct mq_link_calib *link, ptrdiff_t field,
 		       const struct mq_left_out *what)
@@ -169,7 +180,7 @@ static double stand_in(const struct mq_calib *calib, const struct mq_link_calib 
 		const struct mq_link_calib *other = mq_calib_link(calib, *name);
 
 		if (other && !fitted_to(other, field, what))
-			return *mq_calib_at(&link_fields[field], other);
+			return scaled(other, link, &link_fields[field]);
 	}
 	return link_fields[field].initial;
 }

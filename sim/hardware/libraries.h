@@ -169,22 +169,22 @@ enum mq_arch { MQ_ARCH_VOLTA, MQ_ARCH_AMPERE, MQ_ARCH_HOPPER, MQ_ARCH_BLACKWELL,
 enum mq_nccl_link { MQ_NCCL_NVLINK, MQ_NCCL_PCIE, MQ_NCCL_NET, MQ_N_NCCL_LINKS };
 enum { MQ_NCCL_VERSIONS = 12, MQ_NCCL_SPEEDS = 24, MQ_NCCL_NVLINKS = 8, MQ_NCCL_SIZES = 23 };
 
-/* In us. */
-struct mq_nccl_latency {
+/* What changes from version to version. Times in us, bandwidths in GB/s. */
+struct mq_nccl_release {
 	double base[MQ_N_ALGOS][MQ_N_PROTOS];
 	double step[MQ_N_NCCL_LINKS][MQ_N_ALGOS][MQ_N_PROTOS];
 	double work; /* before a kernel has read from the host's memory what it is to do, for each peer it serves */
+	double ring_ll128_max[MQ_N_ARCHS][3]; /* of a channel, on 1, 2 or more nodes */
 };
 
 /* Bandwidths in GB/s, by generation and 1, 2 or more nodes. */
 struct mq_nccl {
 	uint32_t newest; /* 22809 = 2.28.9 */
 	uint32_t n_versions;
-	uint32_t before[MQ_NCCL_VERSIONS]; /* latency[i] holds for versions before this; [0] for the newest */
-	struct mq_nccl_latency latency[MQ_NCCL_VERSIONS];
+	uint32_t before[MQ_NCCL_VERSIONS]; /* release[i] holds for versions before this; [0] for the newest */
+	struct mq_nccl_release release[MQ_NCCL_VERSIONS];
 	double ll_max[MQ_N_ARCHS], ll_max_net[2]; /* the latter for 2 and more nodes */
-	double ring_ll128_max[MQ_N_ARCHS][3], tree_ll128_max[MQ_N_ARCHS][3];
-	double tree_max[MQ_N_ARCHS][3], nvls_tree_max[MQ_N_ARCHS][3];
+	double tree_ll128_max[MQ_N_ARCHS][3], tree_max[MQ_N_ARCHS][3], nvls_tree_max[MQ_N_ARCHS][3];
 	double tree_factor[MQ_N_PROTOS][MQ_NCCL_SIZES]; /* at 64 B, 128 B ... 256 MB */
 	double intra_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS], inter_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS]; /* falling, then 0 */
 	/* One NVLink: least compute capability, B/s as NCCL counts, B/s nominal. */

@@ -65,17 +65,17 @@ struct field {
 	struct axis axis[4]; /* ended by one without positions */
 };
 
-static const struct field latency_fields[] = {
-	{ "base_us", offsetof(struct mq_nccl_latency, base), false, { ALGOS, PROTOS } },
-	{ "step_us", offsetof(struct mq_nccl_latency, step), false, { LINKS, ALGOS, PROTOS } },
-	{ .name = "work_us", .at = offsetof(struct mq_nccl_latency, work) },
+static const struct field release_fields[] = {
+	{ "base_us", offsetof(struct mq_nccl_release, base), false, { ALGOS, PROTOS } },
+	{ "step_us", offsetof(struct mq_nccl_release, step), false, { LINKS, ALGOS, PROTOS } },
+	{ "ring_ll128_max", offsetof(struct mq_nccl_release, ring_ll128_max), false, { ARCHS, PLACES(3) } },
+	{ .name = "work_us", .at = offsetof(struct mq_nccl_release, work) },
 	{ .name = NULL },
 };
 
 static const struct field fields[] = {
 	CONSTANT(ll_max, ARCHS),
 	CONSTANT(ll_max_net, PLACES(2)),
-	CONSTANT(ring_ll128_max, ARCHS, PLACES(3)),
 	CONSTANT(tree_ll128_max, ARCHS, PLACES(3)),
 	CONSTANT(tree_max, ARCHS, PLACES(3)),
 	CONSTANT(nvls_tree_max, ARCHS, PLACES(3)),
@@ -184,10 +184,10 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 	json_t *older = json_object_get(root, "older"), *entry;
 	size_t i;
 
-	MQ_TRY(check_keys(root, fields, latency_fields, path, err));
+	MQ_TRY(check_keys(root, fields, release_fields, path, err));
 	MQ_TRY(version(root, "version", path, &nccl->newest, err));
 	MQ_TRY(fill_all(root, fields, true, nccl, path, err));
-	MQ_TRY(fill_all(root, latency_fields, true, &nccl->latency[0], path, err));
+	MQ_TRY(fill_all(root, release_fields, true, &nccl->release[0], path, err));
 	nccl->before[0] = UINT32_MAX;
 	nccl->n_versions = 1;
 	if (json_array_size(older) >= MQ_NCCL_VERSIONS)
@@ -195,12 +195,12 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 	json_array_foreach(older, i, entry) {
 		uint32_t n = nccl->n_versions++;
 
-		MQ_TRY(check_keys(entry, latency_fields, latency_fields, path, err));
+		MQ_TRY(check_keys(entry, release_fields, release_fields, path, err));
 		MQ_TRY(version(entry, "before", path, &nccl->before[n], err));
 		if (nccl->before[n] >= nccl->before[n - 1])
 			return mq_bad(err, "%s: \"older\" is out of order; the newest comes first", path);
-		nccl->latency[n] = nccl->latency[n - 1];
-		MQ_TRY(fill_all(entry, latency_fields, false, &nccl->latency[n], path, err));
+		nccl->release[n] = nccl->release[n - 1];
+		MQ_TRY(fill_all(entry, release_fields, false, &nccl->release[n], path, err));
 	}
 	return MQ_OK;
 }

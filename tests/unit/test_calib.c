@@ -410,11 +410,16 @@ static void test_left_out(void **state)
 		     "{\"kind\": \"link\", \"name\": \"b\", \"values\": {\"bw_share\": "
 		     "{\"value\": 0.6, \"fitted\": [\"t\"]}, \"fill\": {\"value\": 0.4, \"fitted\": [\"t\"]}}},"
 		     "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": {\"value\": 0.7, "
-		     "\"fitted\": [\"tt\", \"v:*box*\"]}}}]}",
+		     "\"fitted\": [\"tt\", \"v:*box*\"]}}},"
+		     "{\"kind\": \"link\", \"name\": \"fast\", \"values\": {\"clock_Hz\": 2e9, \"hop_s\": 1e-6, \"launch_s\": 5e-6}},"
+		     "{\"kind\": \"link\", \"name\": \"slow\", \"siblings\": [\"fast\"], \"values\": {\"clock_Hz\": 1e9, "
+		     "\"hop_s\": {\"value\": 9e-6, \"fitted\": [\"t\"]}, \"launch_s\": {\"value\": 9e-6, \"fitted\": [\"t\"]}}}]}",
 		     &err),
 		MQ_OK);
 	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "t" }, &arena);
-	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .7) < 1e-12); /* b's is of t too */
+	assert_true(fabs(mq_calib_link(without, "slow")->hop_s - 2e-6) < 1e-12);    /* cycles of half the clock */
+	assert_true(fabs(mq_calib_link(without, "slow")->launch_s - 5e-6) < 1e-12); /* the host's */
+	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .7) < 1e-12);      /* b's is of t too */
 	assert_true(fabs(mq_calib_link(without, "a")->fill - .3) < 1e-12);
 	assert_true(fabs(mq_calib_link(without, "b")->fill) < 1e-12); /* no sibling: the default */
 	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "u" }, &arena);

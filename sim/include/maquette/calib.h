@@ -130,6 +130,7 @@ struct mq_link_calib {
 			     * the clock that its board limit allows; of others see costing/clocks.c */
 	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
+	double clock_Hz;    /* of the SMs of GPUs at its ends; 0 = not said. Times of a sibling are so many cycles */
 	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over
 				       the network (twice with Simple) before it chooses */
 	double simple_only; /* 1: the network's plug-in forbids LL and LL128 */
