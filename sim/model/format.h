@@ -47,5 +47,7 @@ enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, stru
 enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path, struct mq_err *err);
 
 extern const struct mq_format *const mq_formats[]; /* NULL-terminated, sorted by name */
+/* The builder of NAME[:key=value,...]; NULL: there is none. */
+const struct mq_format *mq_format_builder(const char *name);
 
 #endif

@@ -30,6 +30,11 @@ gone
 key\n
 key,not_modelled\n
 L
+damage models/huggingface_builders.csv model -m config.json <<'L'
+gone
+types,model\n
+types,model,key,is,option,absent\nllama,nobody,,,layers,2\n
+L
 damage models/huggingface_families.json model -m config.json <<'L'
 gone
 {}

@@ -48,7 +48,7 @@ const char **mq_model_names(struct mq_arena *arena)
 	return names;
 }
 
-static const struct mq_format *find_builder(const char *name)
+const struct mq_format *mq_format_builder(const char *name)
 {
 	size_t n = strcspn(name, ":");
 
@@ -61,7 +61,7 @@ static const struct mq_format *find_builder(const char *name)
 
 bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is)
 {
-	const struct mq_format *builder = find_builder(spec);
+	const struct mq_format *builder = mq_format_builder(spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
 
 	*is = (struct mq_builtin){ .name = name, .summary = builder ? builder->summary : NULL };
@@ -155,7 +155,7 @@ static enum mq_status load_known(const struct mq_model_request *request, struct 
 				 struct mq_model **model, struct mq_err *err)
 {
 	const char *name = before_options(request->spec, arena), *options = strchr(request->spec, ':'), *path;
-	const struct mq_format *builder = find_builder(name);
+	const struct mq_format *builder = mq_format_builder(name);
 
 	*model = NULL;
 	if (builder)

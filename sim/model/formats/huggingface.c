@@ -1,5 +1,5 @@
-/* huggingface.c - models described by a Hugging Face config.json: the families of huggingface.c, T5, ViT, DiT
- * (diffusers), and the text parts of models that also see or hear.
+/* huggingface.c - models described by a Hugging Face config.json: families of one stack of blocks (lib/huggingface.c),
+ * what builders of another kind make (T5, ViT, diffusers' DiT), and the text parts of models that also see or hear.
  *
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a sequence has 4096
  * tokens, or max_position_embeddings where that is less.
@@ -9,7 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/csv.h"
 #include "base/paths.h"
+#include "base/text.h"
 #include "model/formats/lib/huggingface.h"
 
 enum { DEFAULT_SEQ = 4096 };
@@ -91,115 +93,83 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 
 /* ---- those that another builder makes ------------------------------------------------------------ */
 
-struct renamed {
-	const char *key, *option;
-};
-
-static const struct renamed t5_keys[] = {
-	{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" },
-	{ "d_model", "hidden" },    { "num_heads", "heads" },
-	{ "d_kv", "head_dim" },     { "d_ff", "ffn" },
-	{ "vocab_size", "vocab" },  { NULL, NULL },
-};
-static const struct renamed bart_keys[] = {
-	{ "encoder_layers", "layers" },
-	{ "decoder_layers", "decoder_layers" },
-	{ "d_model", "hidden" },
-	{ "encoder_attention_heads", "heads" },
-	{ "encoder_ffn_dim", "ffn" },
-	{ "vocab_size", "vocab" },
-	/* Whisper */
-	{ "num_mel_bins", "bins" },
-	{ "max_source_positions", "seq" },
-	{ "max_target_positions", "target" },
-	{ NULL, NULL },
-};
-static const struct renamed vision_keys[] = {
-	{ "num_hidden_layers", "layers" },
-	{ "hidden_size", "hidden" },
-	{ "num_attention_heads", "heads" },
-	{ "intermediate_size", "ffn" },
-	{ "image_size", "image" },
-	{ "patch_size", "patch" },
-	{ "num_channels", "channels" },
-	{ "num_labels", "classes" },
-	/* diffusers */
-	{ "num_layers", "layers" },
-	{ "attention_head_dim", "head_dim" },
-	{ "sample_size", "image" },
-	{ "in_channels", "channels" },
-	{ "num_embeds_ada_norm", "classes" },
-	{ NULL, NULL },
-};
-static const struct renamed flux_keys[] = {
-	{ "num_layers", "layers" },
-	{ "attention_head_dim", "head_dim" },
-	{ "num_attention_heads", "heads" },
-	{ "num_single_layers", "singles" },
-	{ "joint_attention_dim", "joint" },
-	{ "pooled_projection_dim", "pooled" },
-	{ NULL, NULL },
-};
-
-extern const struct mq_format mq_format_seq2seq, mq_format_vision;
-
-/* Those that a built-in model of another kind makes: by "model_type", or the beginning of diffusers' "_class_name". */
-static const struct other {
-	const char *type, *class, *model;
-	const struct mq_format *format;
-	const struct renamed *keys;
-	const char *always; /* options that the kind implies */
-} others[] = {
-	{ "t5", NULL, "t5", &mq_format_seq2seq, t5_keys, NULL },
-	{ "mt5", NULL, "t5", &mq_format_seq2seq, t5_keys, NULL },
-	{ "bart", NULL, "bart", &mq_format_seq2seq, bart_keys, NULL },
-	{ "whisper", NULL, "whisper", &mq_format_seq2seq, bart_keys, "dropout=false" },
-	{ "vit", NULL, "vit", &mq_format_vision, vision_keys, NULL },
-	{ "deit", NULL, "vit", &mq_format_vision, vision_keys, NULL },
-	{ "dinov2", NULL, "vit", &mq_format_vision, vision_keys, NULL },
-	{ "dit", "DiT", "dit", &mq_format_vision, vision_keys, NULL },
-	/* 128 x 128 latent pixels (1024 of the image) in patches of 2 */
-	{ NULL, "FluxTransformer2D", "flux", &mq_format_vision, flux_keys, "image=128,patch=2,channels=16" },
-	{ NULL, "SD3Transformer2D", "flux", &mq_format_vision, flux_keys, "image=128,patch=2,channels=16,singles=0" },
-};
-
-static const char *with(const char *list, const char *option, struct mq_arena *arena)
+/* Is it a "model_type" of the list, or a class of diffusers' that begins with a word of it? */
+static bool is_type(const char *list, const char *type, const char *class, struct mq_arena *arena)
 {
-	return mq_arena_printf(arena, "%s%s%s", list, *list ? "," : "", option);
+	const char *word;
+
+	while ((word = mq_text_next(&list, " ", arena)))
+		if ((type && !strcmp(type, word)) || (class && !strncmp(class, word, strlen(word))))
+			return true;
+	return false;
 }
 
-static enum mq_status build_other(const struct other *is, const struct mq_json_at *at,
+/* A row's option as the configuration says it. A text says whether it begins with the option's name ("gated-gelu"). */
+static enum mq_status read_option(const struct mq_json_at *at, const struct mq_csv *rows, uint32_t i,
+				  struct mq_arena *arena, const char **value, struct mq_err *err)
+{
+	const char *key = mq_csv_word(rows, i, "key"), *is = mq_csv_word(rows, i, "is"), *text;
+	const char *option = mq_csv_word(rows, i, "option");
+	const json_t *v = json_object_get(at->object, key);
+	bool yes = false;
+
+	*value = mq_csv_word(rows, i, "absent");
+	if (!v || json_is_null(v))
+		return MQ_OK;
+	if (!strcmp(is, "number")) {
+		if (json_is_integer(v))
+			*value = mq_arena_printf(arena, "%lld", (long long)json_integer_value(v));
+		return MQ_OK;
+	}
+	if (!strcmp(is, "flag")) {
+		MQ_TRY(mq_json_bool(at, key, &yes, err));
+	} else {
+		MQ_TRY(mq_json_text(at, key, &text, err));
+		yes = !strncmp(text, option, strlen(option));
+	}
+	*value = yes ? "true" : "false";
+	return MQ_OK;
+}
+
+static enum mq_status refuse_layers(const struct mq_json_at *at, struct mq_err *err)
+{
+	static const char *const keys[] = { "use_swiglu_ffn", "dual_attention_layers" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (json_object_get(at->object, keys[i]) && !mq_hf_is_off(json_object_get(at->object, keys[i])))
+			return mq_bad(err, "%s: \"%s\": such layers are not modelled", at->path, keys[i]);
+	return MQ_OK;
+}
+
+/* By the rows of huggingface_builders.csv; *model is NULL where none is of the type. */
+static enum mq_status build_other(const struct mq_json_at *at, const char *type, const char *class,
 				  const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
 {
-	const char *list = "", *feed = NULL;
-	bool tied = true;
-	static const char *const no[] = { "use_swiglu_ffn", "dual_attention_layers" };
+	const char *dir, *name = NULL, *list = "";
+	struct mq_csv rows;
 
-	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
-		if (json_object_get(at->object, no[i]) && !mq_hf_is_off(json_object_get(at->object, no[i])))
-			return mq_bad(err, "%s: \"%s\": such layers are not modelled", at->path, no[i]);
-	for (const struct renamed *k = is->keys; k->key; k++) {
-		const json_t *v = json_object_get(at->object, k->key);
+	*model = NULL;
+	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
+	MQ_TRY(mq_csv_load_of(mq_arena_printf(arena, "%s/huggingface_builders.csv", dir),
+			      "types,model,key,is,option,absent", arena, &rows, err));
+	for (uint32_t i = 0; i < rows.n_rows; i++) {
+		const char *value;
 
-		if (json_is_integer(v))
-			list = with(list,
-				    mq_arena_printf(arena, "%s=%lld", k->option, (long long)json_integer_value(v)),
-				    arena);
+		if (!is_type(mq_csv_word(&rows, i, "types"), type, class, arena))
+			continue;
+		name = mq_csv_word(&rows, i, "model");
+		MQ_TRY(read_option(at, &rows, i, arena, &value, err));
+		if (*value)
+			list = mq_arena_printf(arena, "%s%s%s=%s", list, *list ? "," : "",
+					       mq_csv_word(&rows, i, "option"), value);
 	}
-	if (is->keys == t5_keys) {
-		MQ_TRY(mq_json_text(at, "feed_forward_proj", &feed, err));
-		MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &tied, err));
-		list = with(list, feed && !strncmp(feed, "gated", 5) ? "gated=true" : "gated=false", arena);
-		list = with(list, tied ? "tied=true" : "tied=false", arena);
-	}
-	if (is->keys == flux_keys)
-		list = with(list,
-			    json_is_true(json_object_get(at->object, "guidance_embeds")) ? "guidance=true" :
-											   "guidance=false",
-			    arena);
-	return is->format->build(is->model, is->always ? with(list, is->always, arena) : list, request, arena, model,
-				 err);
+	if (!name)
+		return MQ_OK;
+	const struct mq_format *builder = mq_format_builder(name);
+	MQ_TRY(refuse_layers(at, err));
+	return builder ? builder->build(name, list, request, arena, model, err) :
+			 mq_bad(err, "%s/huggingface_builders.csv: no builder makes '%s'", dir, name);
 }
 
 /* The text part of a configuration that has several; the configuration itself where it is that. */
@@ -265,11 +235,8 @@ static enum mq_status build(const struct mq_json_at *top, const struct options *
 
 	MQ_TRY(mq_json_text(&at, "model_type", &type, err));
 	MQ_TRY(mq_json_text(&at, "_class_name", &class, err));
-	for (const struct other *is = others; is < others + sizeof(others) / sizeof(*others); is++)
-		if ((type && is->type && !strcmp(type, is->type)) ||
-		    (class && is->class && !strncmp(class, is->class, strlen(is->class))))
-			return build_other(is, &at, request, arena, model, err);
-	return build_stack(top, type, o, t, request, arena, model, err);
+	MQ_TRY(build_other(&at, type, class, request, arena, model, err));
+	return *model ? MQ_OK : build_stack(top, type, o, t, request, arena, model, err);
 }
 
 /* `path`: what stands before the options in the specification. */
