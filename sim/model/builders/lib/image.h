@@ -1,4 +1,4 @@
-/* image.h - amounts of the ops that image networks are made of, for builders and ONNX.
+/* image.h - amounts of the ops that image networks are made of, for builders and ONNX; a GEMM's for transformers too.
  *
  * Each function fills the numbers of one op (name, kind and edges are the caller's). FLOPs per output element:
  * convolution and GEMM 2 k (+1 with bias), batch norm 4, ReLU and additions 1, pooling the area of the window, softmax

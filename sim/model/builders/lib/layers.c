@@ -1,5 +1,6 @@
 /* layers.c - see layers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/layers.h"
+#include "model/builders/lib/image.h"
 
 #include <math.h>
 
@@ -145,20 +146,8 @@ uint32_t mq_net_norm(struct mq_net *net, const char *name, uint32_t input, doubl
 uint32_t mq_net_gemm(struct mq_net *net, const char *name, uint32_t input, double k, double n)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_GEMM, name);
-	struct mq_op *op = mq_net_at(net, id);
 
-	op->m = net->rows;
-	op->n = n;
-	op->k = k;
-	op->count = 1;
-	op->param = k * n + (net->biases ? n : 0);
-	op->flop = 2 * op->m * n * k + (net->biases ? op->m * n : 0);
-	op->flop_bwd = 2 * op->flop;
-	op->read = op->m * k;
-	op->write = op->output = op->m * n;
-	op->moved_bwd = 2 * (op->read + op->write);
-	allow(op, MQ_DIM_OUT, n);
-	allow(op, MQ_DIM_IN, k);
+	mq_amounts_gemm(mq_net_at(net, id), (double[]){ net->rows, n, k }, net->biases, true);
 	mq_net_join(net, input, id, k);
 	return id;
 }
