@@ -63,19 +63,13 @@ static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to
 	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;
 
 	for (uint32_t d = 0; d < devices; d++) {
-		struct mq_task task = { .device = d,
-					.kind = MQ_TASK_COPY,
-					.to_host = to_host,
-					.stream = MQ_STREAM_COPY,
-					.dtype = (uint8_t)low->train->dtype,
-					.comm = MQ_NONE,
-					.peer = MQ_NONE,
-					.op = MQ_NONE,
-					.micro_batch = MQ_NONE,
-					.phase = to_host ? MQ_FORWARD : MQ_BACKWARD };
+		struct mq_task task =
+			mq_task_of(MQ_TASK_COPY, d, MQ_STREAM_COPY, MQ_NONE, to_host ? MQ_FORWARD : MQ_BACKWARD);
 		struct mq_ids after = { 0 };
 
 		low->offload[stage].copied[row + d] = MQ_NONE;
+		task.to_host = to_host;
+		task.dtype = (uint8_t)low->train->dtype;
 		task.bytes = low->offload[stage].leaves_B[row + d];
 		if (!(task.bytes > 0))
 			continue;

@@ -170,7 +170,7 @@ struct mq_moves {
 	uint32_t n, room;
 	struct mq_transfer *transfer;           /* forward ones first */
 	uint32_t *edge_forward, *edge_backward; /* [n_edges] transfer, or MQ_NONE = nothing to do */
-	uint32_t *out_first, *out_transfer;     /* CSR: forward transfers of each op's output */
+	uint32_t *out_first;                    /* [n_ops + 1] the first forward transfer of each op's output */
 	uint32_t n_messages, message_room;
 	struct mq_message *message; /* sent by one template and received by another, in order of sending */
 };
@@ -271,6 +271,19 @@ double mq_low_samples(const struct mq_low *low, const struct mq_config *config, 
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_template_end(struct mq_low *low);
+/* A task of no other device, communicator or micro-batch: who makes another sets these. */
+static inline struct mq_task mq_task_of(enum mq_task_kind kind, uint32_t device, enum mq_stream stream, uint32_t op,
+					enum mq_phase phase)
+{
+	return (struct mq_task){ .kind = (uint8_t)kind,
+				 .device = device,
+				 .stream = (uint8_t)stream,
+				 .op = op,
+				 .phase = (uint8_t)phase,
+				 .comm = MQ_NONE,
+				 .peer = MQ_NONE,
+				 .micro_batch = MQ_NONE };
+}
 /* Appends a task with its deps; returns its local id. */
 uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps);
 /* A piece of compute on a device: joins the open task where nothing lies between. */
@@ -417,7 +430,7 @@ enum mq_status mq_low_memory(struct mq_low *low);
 void mq_low_held(struct mq_low *low);
 
 /* ---- lower.c: the steps; costs are put in between them (costing/launch_overhead.h), and views chosen (folding/fold.h) ---------- */
-/* Up to the memory verdict and what tensors do between devices. *low NULL: the verdict is final. */
+/* Numbers the plan, judges its memory and plans the tensors between devices. *low NULL: `lowered` has a final verdict. */
 enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			    struct mq_low **low, struct mq_err *err);
 /* The templates, communicators and works of the devices that are `active` ([cluster devices] of the plan, in whose

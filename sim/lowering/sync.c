@@ -351,24 +351,23 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 
 		if (member[0] == member[1])
 			continue;
-		struct mq_task task = {
-			.device = seats->device[s],
-			.kind = MQ_TASK_COLLECTIVE,
+		struct mq_coll_call call = {
+			.kind = MQ_COLL_ALL_REDUCE,
 			.stream = MQ_STREAM_GRAD,
-			.coll = MQ_COLL_ALL_REDUCE,
-			.algo = low->plan->algo,
-			.proto = low->plan->proto,
-			.dtype = (uint8_t)low->train->grad_dtype,
-			.comm = mq_comm_of(low, member, 2, "embedding", false),
-			.peer = MQ_NONE,
-			.op = op,
-			.micro_batch = MQ_NONE,
-			.phase = MQ_BACKWARD,
+			.seats = seats,
 			.bytes = params_on(low, owner, a) * mq_dtype_size(low->train->grad_dtype),
+			.dtype = low->train->grad_dtype,
+			.op = op,
+			.phase = MQ_BACKWARD,
 		};
+		struct mq_group pair = { .comm = mq_comm_of(low, member, 2, "embedding", false),
+					 .n_seats = 1,
+					 .seat = &s };
 		struct mq_ids after = { 0 };
+		uint32_t done;
+
 		mq_ids_add(low, &after, computed(low, seats->device[s]));
-		mq_emit(low, &task, &after);
+		mq_emit_collective(low, &call, &pair, &after, &done);
 	}
 }
 
@@ -413,21 +412,14 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 			bytes[seats->device[s]] += own * mq_dtype_size(dtype);
 	}
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
-		struct mq_task task = { .device = d,
-					.kind = MQ_TASK_COPY,
-					.to_host = down,
-					.stream = MQ_STREAM_COPY,
-					.dtype = (uint8_t)dtype,
-					.comm = MQ_NONE,
-					.peer = MQ_NONE,
-					.op = MQ_NONE,
-					.micro_batch = MQ_NONE,
-					.phase = MQ_UPDATE,
-					.bytes = bytes[d] };
+		struct mq_task task = mq_task_of(MQ_TASK_COPY, d, MQ_STREAM_COPY, MQ_NONE, MQ_UPDATE);
 		struct mq_ids after = { 0 };
 
 		if (!(bytes[d] > 0))
 			continue;
+		task.to_host = down;
+		task.dtype = (uint8_t)dtype;
+		task.bytes = bytes[d];
 		if (down) {
 			after = low->emit.pending[d];
 			low->emit.pending[d] = (struct mq_ids){ 0 };

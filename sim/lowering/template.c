@@ -94,14 +94,8 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 	take_waits(low, &low->emit.pending[device], &wait);
 	low->emit.pending[device].n = 0;
 	if (id == MQ_NONE || wait.n) {
-		struct mq_task task = { .device = device,
-					.kind = MQ_TASK_COMPUTE,
-					.stream = MQ_STREAM_COMPUTE,
-					.op = piece->op,
-					.comm = MQ_NONE,
-					.peer = MQ_NONE,
-					.micro_batch = MQ_NONE,
-					.phase = piece->phase };
+		const struct mq_task task =
+			mq_task_of(MQ_TASK_COMPUTE, device, MQ_STREAM_COMPUTE, piece->op, piece->phase);
 
 		id = mq_emit(low, &task, &wait);
 		low->emit.open[device] = low->emit.last_compute[device] = id;
@@ -296,20 +290,15 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_group *group,
 			const struct mq_ids *after, uint32_t *done)
 {
-	struct mq_task task = { .comm = group->comm,
-				.kind = MQ_TASK_COLLECTIVE,
-				.stream = (uint8_t)call->stream,
-				.coll = (uint8_t)call->kind,
-				.algo = low->plan->algo,
-				.proto = low->plan->proto,
-				.dtype = (uint8_t)call->dtype,
-				.peer = MQ_NONE,
-				.root = call->root,
-				.op = call->op,
-				.micro_batch = MQ_NONE,
-				.phase = (uint8_t)call->phase,
-				.bytes = call->bytes };
+	struct mq_task task = mq_task_of(MQ_TASK_COLLECTIVE, MQ_NONE, call->stream, call->op, call->phase);
 
+	task.comm = group->comm;
+	task.coll = (uint8_t)call->kind;
+	task.algo = low->plan->algo;
+	task.proto = low->plan->proto;
+	task.dtype = (uint8_t)call->dtype;
+	task.root = call->root;
+	task.bytes = call->bytes;
 	for (uint32_t i = 0; i < group->n_seats; i++) {
 		task.device = call->seats->device[group->seat[i]];
 		done[i] = mq_emit(low, &task, &after[i]);

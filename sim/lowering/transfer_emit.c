@@ -137,23 +137,21 @@ uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t seat, 
 	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
 }
 
-static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
+/* The message's task on the device that sends it, or on the one that receives it. */
+static uint32_t emit_end(struct mq_low *low, const struct mq_message *m, enum mq_task_kind kind,
+			 const struct mq_ids *after)
 {
 	const struct mq_transfer *t = &low->moves.transfer[m->transfer];
-	struct mq_task task = { .device = m->dst,
-				.kind = MQ_TASK_RECV,
-				.stream = mq_low_stream(low, t, MQ_TASK_RECV),
-				.dtype = (uint8_t)low->train->dtype,
-				.comm = MQ_NONE,
-				.peer = m->src,
-				.channel = t->channel,
-				.op = t->op,
-				.micro_batch = MQ_NONE,
-				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
-				.bytes = m->bytes };
+	bool sends = kind == MQ_TASK_SEND;
+	struct mq_task task = mq_task_of(kind, sends ? m->src : m->dst, mq_low_stream(low, t, kind), t->op,
+					 t->channel ? MQ_BACKWARD : MQ_FORWARD);
 
-	low->emit.owed_s[m->dst] += low->software->handshake_ms / 1e3;
-	return mq_emit(low, &task, NULL);
+	task.peer = sends ? m->dst : m->src;
+	task.dtype = (uint8_t)low->train->dtype;
+	task.channel = t->channel;
+	task.bytes = m->bytes;
+	low->emit.owed_s[task.device] += low->software->handshake_ms / 1e3;
+	return mq_emit(low, &task, after);
 }
 
 static void gather(struct mq_low *low, struct mq_transfer *t)
@@ -187,21 +185,9 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 		m.dst = to->device[m.seat];
 	if (m.dst == MQ_NONE || m.src == m.dst)
 		return;
-	struct mq_task task = { .device = m.src,
-				.kind = MQ_TASK_SEND,
-				.stream = mq_low_stream(low, t, MQ_TASK_SEND),
-				.dtype = (uint8_t)low->train->dtype,
-				.comm = MQ_NONE,
-				.peer = m.dst,
-				.channel = t->channel,
-				.op = t->op,
-				.micro_batch = MQ_NONE,
-				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
-				.bytes = bytes };
-	low->emit.owed_s[m.src] += low->software->handshake_ms / 1e3;
-	mq_emit(low, &task, after);
+	emit_end(low, &m, MQ_TASK_SEND, after);
 	if (same_template(low, t))
-		mq_ids_add(low, &arrivals(low, t)[m.seat], emit_receive(low, &m));
+		mq_ids_add(low, &arrivals(low, t)[m.seat], emit_end(low, &m, MQ_TASK_RECV, NULL));
 	else if (mq_pass_kind(pass_now(low)) == pass_now(low)) /* those of other micro-batches are the same */
 		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
 }
@@ -346,7 +332,7 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 		if (t->to_stage != stage || t->pass != mq_pass_kind(pass))
 			continue;
-		mq_ids_add(low, &arrivals(low, t)[m->seat], emit_receive(low, m));
+		mq_ids_add(low, &arrivals(low, t)[m->seat], emit_end(low, m, MQ_TASK_RECV, NULL));
 		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
 		if (last)
 			gather(low, t);
