@@ -53,7 +53,6 @@ struct choice {
 
 struct episode {
 	uint32_t action[MAX_CHOICES];
-	bool broken; /* the plan could not be made: scored without simulation */
 };
 
 struct automap {
@@ -444,7 +443,6 @@ static void play(struct automap *s, const struct mq_problem *p, struct episode *
 {
 	double epsilon = epsilon_now(s);
 
-	e->broken = false;
 	for (uint32_t i = 0; i < s->n_choices; i++) /* what is never asked: it stays as it is */
 		e->action[i] = s->choice[i].n - 1;
 	for (uint32_t i = begin(s, p); i < s->n_choices; i = next_open(s, i + 1)) {

@@ -34,7 +34,7 @@ struct pase {
 	/* search */
 	struct mq_devices devices;
 	uint32_t n_orders;
-	struct mq_devices in_order[32];      /* the devices, block by block; machine by machine first */
+	struct mq_devices in_order[32];      /* the devices, `block` of each machine in turn; first all of a machine */
 	uint32_t round, n_rounds, sizes[24]; /* a round: a number of micro-batches in an order */
 	double bound_s, best_s;              /* of all rounds: without a memory limit; of the plans proposed */
 };
@@ -67,11 +67,6 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	else
 		mq_say(problem, "data-parallel none: a layer has no configuration that splits the batch alone");
 	return MQ_OK;
-}
-
-static bool accepts(const char *path)
-{
-	return mq_pase_tables_probe(path);
 }
 
 /* An order per block that divides the machine, the largest first. */
@@ -214,5 +209,5 @@ MQ_ENGINE(pase) = {
 	.proves = true,
 	.stop = stop,
 	.solve = solve,
-	.accepts = accepts,
+	.accepts = mq_pase_tables_probe,
 };

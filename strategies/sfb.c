@@ -82,11 +82,6 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	return MQ_OK;
 }
 
-static bool accepts(const char *path)
-{
-	return mq_sfb_cases_probe(path);
-}
-
 MQ_ENGINE(sfb) = {
 	MQ_ENGINE_HEAD("sfb"),
 	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
@@ -95,5 +90,5 @@ MQ_ENGINE(sfb) = {
 	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
 	.solve = solve,
-	.accepts = accepts,
+	.accepts = mq_sfb_cases_probe,
 };
