@@ -15,7 +15,7 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The text behind the first "name =" that is followed by something else than a name of its own; NULL: none. */
+/* The text behind the first "name =" whose value is a number, a text, True, False or None; NULL: there is none. */
 static const char *find_setting(const char *text, const char *name)
 {
 	size_t n = strlen(name);

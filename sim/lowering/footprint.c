@@ -634,13 +634,13 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 /* Messages between processes of a machine take this share of those over Ethernet: 20 us over TCP's loopback, not 50. */
 #define LOCAL_MESSAGES .4
 
-/* What a kernel takes where it reaches this share of the peaks of its device, as large ones do: no cost, but enough to
- * tell who waits for whom. */
+/* Large kernels reach this share of their device's peaks. As a cost it would be too rough, but it tells whether the
+ * device or its host is ahead. */
 #define SHARE_OF_PEAK .6
 
-/* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. Where hosts agree on each
- * collective, also what device and host take: a tensor-parallel GEMM has one forward, and backward a second one where
- * it gathers its input again. */
+/* Counts the kernels that the host launches for the op, for software that frees tensors late (record_stream). Where the
+ * hosts of all ranks agree on each collective (torch_distributed_debug_us), fills the times of device and host as well:
+ * a tensor-parallel GEMM has one collective forward, and two backward where it gathers its input again. */
 static void add_launches(const struct here *at, enum mq_phase phase, struct mq_op_use *use)
 {
 	const struct mq_software *s = at->low->software;

@@ -218,7 +218,7 @@ static uint32_t add_pair(struct adapting *a, uint32_t from, double columns, cons
 	return out;
 }
 
-/* What adds adapters' outputs to the GEMM's: reads both and writes. */
+/* The op that adds the adapters' outputs to the GEMM's. */
 static uint32_t add_sum(struct adapting *a, uint32_t from)
 {
 	const struct mq_op *like = &a->from->op[from];

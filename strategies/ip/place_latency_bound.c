@@ -19,7 +19,7 @@ struct bound {
 	uint32_t n_path, *path;
 	/* the set of an interval */
 	uint64_t *in, *up, *down; /* held; ancestors and descendants of what is held */
-	uint64_t *colors;         /* first nodes of the colours that are held */
+	uint64_t *colors;         /* of each colour that is held, its first node */
 };
 
 static bool has(const uint64_t *set, uint32_t v)

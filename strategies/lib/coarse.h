@@ -17,7 +17,7 @@ struct mq_coarse {
 	uint32_t n, n_devices;
 	uint32_t *group_of; /* [tasks.n] */
 	bool *possible;     /* [n * n_devices] all members can run there */
-	uint32_t *even;     /* [n] the spread placement: runs of the graph, memory by what devices have */
+	uint32_t *even;     /* [n] device of each group where neighbours fill devices in proportion to their memory */
 	struct mq_fit fit;  /* of `even`: what mq_coarse_plan applies */
 };
 

@@ -48,8 +48,8 @@ struct mq_elim_result {
 	double rows, largest; /* combinations looked at, in total and for the largest table */
 };
 
-/* MQ_EINPUT: a table over the bounds, which the message names. MQ_DONE: tick said stop. The result lives in the
- * arena, and so do all tables: rewind it afterwards. */
+/* MQ_EINPUT: a table would exceed max_rows, or all together max_entries. MQ_DONE: tick said stop. The result lives in
+ * the arena, and so do all tables: rewind it afterwards. */
 enum mq_status mq_elim_solve(const struct mq_elim_problem *problem, struct mq_arena *arena,
 			     struct mq_elim_result *result, struct mq_err *err);
 

@@ -87,7 +87,7 @@ void mq_say(const struct mq_problem *problem, const char *format, ...) __attribu
 
 /* False: time is over. `done` in 0 .. 1, NaN = not known. */
 bool mq_tick(const struct mq_problem *problem, double done, const char *what);
-/* The same for solvers that know no problem; context: a pointer to a pointer to it. */
+/* mq_tick as the callback of solvers that know no problem: `context` is the address of a pointer to it. */
 bool mq_tick_hook(void *context, double done, const char *what);
 
 /* ---- single questions to problem->costs ---------------------------------------------------------- */

@@ -192,7 +192,7 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
 }
 
-/* Over replicas, or over all ranks of a stage: whole groups of cp x tp, or parts of one. */
+/* Experts lie over replicas, or (etp) over all ranks of a stage: over whole groups of cp x tp, or over parts of one. */
 static bool experts_fit(const struct shape_point *p)
 {
 	uint32_t inner = p->tp * p->cp, ranks = p->ep * p->etp;

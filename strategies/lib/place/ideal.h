@@ -35,7 +35,7 @@ struct mq_ideal_result {
 	uint32_t n_ideals, n_units;
 	double pairs;     /* differences looked at */
 	double line_load; /* value of the linearised problem */
-	bool stopped;     /* tick said so: the placement is the linearised one, or none (max_load INFINITY) */
+	bool stopped;     /* by tick: the placement is that of the linearised problem, or none (max_load INFINITY) */
 };
 
 enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *options,

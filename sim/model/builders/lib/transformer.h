@@ -139,7 +139,7 @@ uint32_t mq_transformer_part(struct mq_net *net, const struct mq_transformer *t,
 			     const char *index);
 /* A GEMM with the vocabulary, tied to `embedding` where t says so. */
 uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding);
-/* What reports and shape rules want to know, of a model with `layers` blocks in all. */
+/* Fills the fields of the model that reports and shape rules read; it has `layers` blocks in all. */
 void mq_transformer_describe(struct mq_model *model, const struct mq_transformer *t, uint32_t layers);
 
 #endif
