@@ -57,8 +57,8 @@ awk -F, 'FNR > 1 { rows[$2] += $5; value[$2] = $3; tables[$2] = tables[$2] (tabl
 	sort -t, -k3,3n -k1,1 >$out/rests.csv
 echo "accuracy: $(wc -l <$out/rests.csv) values are fitted to runs; rows each rests on: $out/rests.csv"
 
-# How far to trust a prediction: the errors with each source left out, the distance between runs that makes the
-# intervals from them right, and the interval of each run with its own source among nobody's neighbours.
+# How far to trust a prediction: the errors with each source left out, in units of what other publishers' runs let
+# expect, and the interval of each run with its own source among nobody's neighbours.
 record=results/accuracy
 rm -rf $out/trust # no table of its own
 $maquette fit --trust $out -o $out/trust

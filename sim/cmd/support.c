@@ -160,7 +160,7 @@ static void say_software(struct sheet *to)
 }
 
 /* How many runs of the index have this word, or all of these. */
-static uint32_t runs_with(const struct mq_trust *t, const struct mq_trust_point *p, uint32_t words)
+static uint32_t runs_with(const struct mq_trust *t, const struct mq_trust_place *p, uint32_t words)
 {
 	uint32_t n = 0;
 
@@ -168,7 +168,7 @@ static uint32_t runs_with(const struct mq_trust *t, const struct mq_trust_point 
 		bool all = true;
 
 		for (int w = 0; w < MQ_N_TRUST_WORDS; w++)
-			all &= !(words & 1u << w) || !strcmp(t->row[i].point.word[w], p->word[w]);
+			all &= !(words & 1u << w) || mq_trust_same(&t->row[i].place, p, w);
 		n += all;
 	}
 	return n;
@@ -181,7 +181,7 @@ static void say_runs(struct sheet *to)
 		const char *what;
 	} rows[] = {
 		{ 1u << MQ_TRUST_device, "on this device type" },
-		{ 1u << MQ_TRUST_software, "of this software" },
+		{ 1u << MQ_TRUST_software, "of this software or its kin" },
 		{ 1u << MQ_TRUST_kind, "of this kind of model" },
 		{ 1u << MQ_TRUST_precision, "of this precision" },
 		{ 1u << MQ_TRUST_family | 1u << MQ_TRUST_kind, "of this kind on this generation" },
@@ -191,13 +191,15 @@ static void say_runs(struct sheet *to)
 	struct mq_arena *arena = &to->s->arena;
 	struct mq_trust_answer answer;
 	struct mq_trust_point point = mq_session_point(to->s, arena);
+	struct mq_trust_place place;
 
 	if (!to->s->trust) {
 		say(to, "runs", MISSING, "no index of errors (results/accuracy/trust.csv)");
 		return;
 	}
+	mq_trust_place_of(to->s->trust, &point, &place);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		uint32_t n = runs_with(to->s->trust, &point, rows[i].words);
+		uint32_t n = runs_with(to->s->trust, &place, rows[i].words);
 
 		say(to, "runs", n ? COVERED : MISSING, mq_arena_printf(arena, "%u published runs %s", n, rows[i].what));
 	}

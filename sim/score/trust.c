@@ -153,7 +153,7 @@ enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct 
 	const char *index = mq_arena_printf(arena, "%s/trust.csv", dir);
 
 	MQ_TRY(read_folder(t, folder, index, arena, err));
-	mq_trust_fit(t);
+	mq_trust_score(t);
 	MQ_TRY(mq_trust_save(t, index, err));
 	struct mq_trust_answer *a = mq_arena_array(arena, t->n, struct mq_trust_answer);
 	for (uint32_t i = 0; i < t->n; i++) {

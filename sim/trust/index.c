@@ -12,11 +12,6 @@
 const char mq_trust_columns[] = "table,row_id,group,source";
 const char mq_trust_columns_behind[] = ",measured_s,memory_basis,predicted_GB,measured_GB,score";
 
-#define MQ_MEMBER(name, about) #name,
-static const char *const terms[] = { MQ_TRUST_TERMS(MQ_MEMBER) };
-#undef MQ_MEMBER
-
-static const char weight_row[] = "weight"; /* in place of a table's name: a parameter, its value in `score` */
 enum { MAX_ROWS = 100000 };
 
 static uint32_t number_of(struct mq_trust *t, const void *bytes, size_t size)
@@ -41,69 +36,53 @@ const char *mq_trust_publisher(const char *source, struct mq_arena *arena)
 	return strchr(start, '/') ? mq_arena_printf(arena, "%.*s", (int)n, start) : source;
 }
 
-static float octaves(double x, double per)
+static float octaves(double x)
 {
-	return x > 0 ? (float)(log2(x) / per) : 0;
+	return x > 0 ? (float)log2(x) : 0;
 }
 
-static float share(double x)
+static float fifths(double share)
 {
-	return (float)(x > 0 ? fmin(x, .6) / .2 : 0);
+	return (float)(share > 0 ? fmin(share, .6) / .2 : 0);
 }
 
 void mq_trust_place_of(struct mq_trust *t, const struct mq_trust_point *p, struct mq_trust_place *place)
 {
 	const double *n = p->number;
-	const float x[MQ_TRUST_SCALED] = {
-		octaves(n[MQ_TRUST_gpus], 3),
-		octaves(n[MQ_TRUST_work], 3),
-		octaves(n[MQ_TRUST_params], 4),
-		octaves(n[MQ_TRUST_step_s], 4),
-		octaves(fmin(fmax(n[MQ_TRUST_mfu], .01), 1), 1),
-		share(n[MQ_TRUST_comm_share]),
-		share(n[MQ_TRUST_bubble_share]),
-		(float)(n[MQ_TRUST_recompute] / 2),
-		fminf(octaves(n[MQ_TRUST_pp], 2), 1.5f),
-		n[MQ_TRUST_tp] > 1,
-		n[MQ_TRUST_cp] > 1,
-		n[MQ_TRUST_ep] > 1,
-		n[MQ_TRUST_sync] > 0,
-		n[MQ_TRUST_tp_nodes] > 1,
-		n[MQ_TRUST_kinds] > 1,
-		n[MQ_TRUST_nodes] > 1,
-	};
+	const float x[MQ_TRUST_SCALED] = { octaves(n[MQ_TRUST_step_s]) / 4,
+					   octaves(fmin(fmax(n[MQ_TRUST_mfu], .01), 1)),
+					   fifths(n[MQ_TRUST_comm_share]),
+					   fifths(n[MQ_TRUST_bubble_share]),
+					   n[MQ_TRUST_tp_nodes] > 1,
+					   n[MQ_TRUST_kinds] > 1,
+					   !strcmp(p->word[MQ_TRUST_kind], "mixture"),
+					   !strcmp(p->word[MQ_TRUST_kind], "fine-tuning") };
 
 	memcpy(place->x, x, sizeof(x));
 	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
 		place->word[i] = word_of(t, p->word[i]);
 }
 
-void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS])
+bool mq_trust_same(const struct mq_trust_place *a, const struct mq_trust_place *b, int word)
 {
 	const uint32_t *u = a->word, *v = b->word;
-	float d[MQ_TRUST_SCALED];
 
+	return u[word] == v[word] || (word == MQ_TRUST_software && (u[MQ_TRUST_parent] == v[MQ_TRUST_parent] ||
+								    u[MQ_TRUST_software] == v[MQ_TRUST_parent] ||
+								    u[MQ_TRUST_parent] == v[MQ_TRUST_software]));
+}
+
+double mq_trust_distance(const struct mq_trust_place *a, const struct mq_trust_place *b)
+{
+	const uint32_t *u = a->word, *v = b->word;
+	double sum = (u[MQ_TRUST_device] != v[MQ_TRUST_device]) + 3 * (u[MQ_TRUST_family] != v[MQ_TRUST_family]) +
+		     (u[MQ_TRUST_precision] != v[MQ_TRUST_precision]) + (u[MQ_TRUST_network] != v[MQ_TRUST_network]);
+
+	if (u[MQ_TRUST_software] != v[MQ_TRUST_software])
+		sum += mq_trust_same(a, b, MQ_TRUST_software) ? .5 : 1;
 	for (int i = 0; i < MQ_TRUST_SCALED; i++)
-		d[i] = fabsf(a->x[i] - b->x[i]);
-	bool related = u[MQ_TRUST_parent] == v[MQ_TRUST_parent] || u[MQ_TRUST_software] == v[MQ_TRUST_parent] ||
-		       u[MQ_TRUST_parent] == v[MQ_TRUST_software];
-	term[MQ_TERM_hardware] =
-		(float)((u[MQ_TRUST_device] != v[MQ_TRUST_device]) + 2 * (u[MQ_TRUST_family] != v[MQ_TRUST_family])) /
-		3;
-	term[MQ_TERM_software] = u[MQ_TRUST_software] == v[MQ_TRUST_software] ? 0 : related ? .5f : 1;
-	term[MQ_TERM_kind] = u[MQ_TRUST_kind] != v[MQ_TRUST_kind];
-	term[MQ_TERM_precision] = u[MQ_TRUST_precision] != v[MQ_TRUST_precision];
-	term[MQ_TERM_network] = ((float)(u[MQ_TRUST_network] != v[MQ_TRUST_network]) + d[15]) / 2;
-	term[MQ_TERM_gpus] = d[0];
-	term[MQ_TERM_work] = d[1];
-	term[MQ_TERM_params] = d[2];
-	term[MQ_TERM_step] = d[3];
-	term[MQ_TERM_mfu] = d[4];
-	term[MQ_TERM_comm] = d[5];
-	term[MQ_TERM_bubble] = d[6];
-	term[MQ_TERM_memory] = d[7] + d[12];
-	term[MQ_TERM_degrees] = (d[8] + d[9] + d[10] + d[11]) / 2;
-	term[MQ_TERM_crossing] = d[13] + d[14];
+		sum += (double)fabsf(a->x[i] - b->x[i]);
+	return sum;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
@@ -151,28 +130,6 @@ static enum mq_status number(const struct mq_csv *csv, uint32_t row, uint32_t at
 		      mq_csv_text(csv, row, at), csv->header[at]);
 }
 
-static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const uint32_t *c,
-				  bool *known, struct mq_err *err)
-{
-	const char *name = mq_csv_text(csv, row, c[ID]);
-	double value;
-
-	MQ_TRY(number(csv, row, c[SCORE], &value, err));
-	if (!(value >= 0 && value <= 100))
-		return mq_bad(err, "%s:%u: weight '%s' is no number from 0 to 100; run `make accuracy`", csv->path,
-			      csv->line[row], name);
-	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-		if (!strcmp(terms[i], name)) {
-			t->weight[i] = (float)value;
-			known[i] = true;
-		}
-	if (!strcmp(name, "widening"))
-		t->widening = value;
-	if (!strcmp(name, "bias"))
-		t->bias = value;
-	return MQ_OK;
-}
-
 static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const uint32_t *c, bool own,
 			       struct mq_err *err)
 {
@@ -207,28 +164,16 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 	return MQ_OK;
 }
 
-/* `known` gets which weights it has; NULL: they are passed over. */
-static enum mq_status read_table(struct mq_trust *t, const char *path, bool own, bool *known, struct mq_err *err)
+enum mq_status mq_trust_add(struct mq_trust *t, const char *path, bool own, struct mq_err *err)
 {
 	uint32_t c[N_COLUMNS];
 	struct mq_csv csv;
 
 	MQ_TRY(mq_csv_load(path, t->arena, &csv, err));
 	MQ_TRY(find_columns(&csv, c, t->arena, err));
-	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		bool weight = !strcmp(mq_csv_text(&csv, r, c[TABLE]), weight_row);
-
-		if (!weight)
-			MQ_TRY(read_row(t, &csv, r, c, own, err));
-		else if (known)
-			MQ_TRY(read_weight(t, &csv, r, c, known, err));
-	}
+	for (uint32_t r = 0; r < csv.n_rows; r++)
+		MQ_TRY(read_row(t, &csv, r, c, own, err));
 	return MQ_OK;
-}
-
-enum mq_status mq_trust_add(struct mq_trust *t, const char *path, bool own, struct mq_err *err)
-{
-	return read_table(t, path, own, NULL, err);
 }
 
 static int order(const void *left, const void *right, void *context)
@@ -276,21 +221,15 @@ const char *mq_trust_path(struct mq_arena *arena)
 	return access(path, F_OK) ? NULL : path;
 }
 
-/* The shipped index: all weights, and rows with scores. */
+/* The shipped index: rows with scores. */
 static enum mq_status load(struct mq_trust *t, const char *path, struct mq_err *err)
 {
-	bool known[MQ_N_TRUST_TERMS] = { false };
-
-	MQ_TRY(read_table(t, path, false, known, err));
-	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-		if (!known[i])
-			return mq_bad(err, "%s: no weight of '%s': damaged; install again, or run `make accuracy`",
-				      path, terms[i]);
+	MQ_TRY(mq_trust_add(t, path, false, err));
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!(t->row[i].score >= 0))
 			return mq_bad(err, "%s: row %s has no score: damaged; install again, or run `make accuracy`",
 				      path, t->row[i].id);
-	return MQ_OK;
+	return t->n ? MQ_OK : mq_bad(err, "%s: no row: damaged; install again, or run `make accuracy`", path);
 }
 
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
@@ -317,14 +256,6 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
-static void put_weight(struct mq_csv_writer *w, const char *name, double value)
-{
-	mq_csv_put(w, "%s,%s", weight_row, name);
-	for (uint32_t i = 3; i < w->n_columns; i++)
-		mq_csv_put_text(w, "");
-	mq_csv_row(w, "%g", value);
-}
-
 /* Five digits are enough for intervals, and half the size. */
 static double five(double value)
 {
@@ -342,10 +273,6 @@ enum mq_status mq_trust_save(const struct mq_trust *t, const char *path, struct 
 	MQ_TRY(mq_csv_create(
 		&w, path,
 		mq_arena_printf(t->arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind), err));
-	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-		put_weight(&w, terms[i], t->weight[i]);
-	put_weight(&w, "widening", t->widening);
-	put_weight(&w, "bias", t->bias);
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_trust_row *r = &t->row[i];
 

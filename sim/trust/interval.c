@@ -17,7 +17,10 @@
 #include <string.h>
 
 static const double OWN_WEIGHT = 5;
-static const double NEARNESS = .1; /* of scores, as a share of that of errors */
+static const double NEARNESS = .1;      /* of scores, as a share of that of errors */
+static const double WIDENING = .1;      /* of the spread, per unit of the neighbours' mean distance, as its logarithm */
+static const double BIAS = .5;          /* of the neighbours' mean error that the middle of the interval takes over */
+static const double LEAST_SPREAD = .01; /* no machine repeats itself better */
 
 bool mq_trust_asked(const struct mq_trust_row *r, const struct mq_trust_without *without)
 {
@@ -26,15 +29,10 @@ bool mq_trust_asked(const struct mq_trust_row *r, const struct mq_trust_without 
 		strcmp(r->publisher, without->publisher) != 0);
 }
 
-double mq_trust_distance(const struct mq_trust *t, const struct mq_trust_place *a, const struct mq_trust_place *b)
-{
-	float term[MQ_N_TRUST_TERMS], sum = 0;
-
-	mq_trust_terms(a, b, term);
-	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
-		sum += t->weight[i] * term[i];
-	return (double)sum;
-}
+/* What the neighbours of a place say: logarithms of measured / predicted. */
+struct spread {
+	double middle, spread;
+};
 
 /* Weighted sums over the rows, published or own. */
 struct sums {
@@ -58,8 +56,8 @@ static void add_up(const struct mq_trust *t, const double *d, const struct mq_tr
 	double middle = s->weight > 0 ? bias * s->error / s->weight : 0;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->row[i].own == own && mq_trust_asked(&t->row[i], without))
-			s->deviation += t->row[i].share * exp(-d[i]) *
-					log(MQ_TRUST_LEAST_SPREAD + fabs(t->row[i].error - middle));
+			s->deviation +=
+				t->row[i].share * exp(-d[i]) * log(LEAST_SPREAD + fabs(t->row[i].error - middle));
 }
 
 /* d[n] of all rows; arena scratch. */
@@ -68,23 +66,22 @@ static double *distances(const struct mq_trust *t, const struct mq_trust_place *
 	double *d = mq_arena_array(arena, t->n, double);
 
 	for (uint32_t i = 0; i < t->n; i++)
-		d[i] = mq_trust_distance(t, place, &t->row[i].place);
+		d[i] = mq_trust_distance(place, &t->row[i].place);
 	return d;
 }
 
 static void spread_of(const struct mq_trust *t, const double *d, const struct mq_trust_without *without,
-		      struct mq_trust_spread *out)
+		      struct spread *out)
 {
 	struct sums all, own;
 
-	*out = (struct mq_trust_spread){ .spread = NAN, .middle = NAN, .distance = NAN };
-	add_up(t, d, without, false, t->bias, &all);
+	*out = (struct spread){ .spread = NAN, .middle = NAN };
+	add_up(t, d, without, false, BIAS, &all);
 	add_up(t, d, without, true, 1, &own);
 	if (!(all.weight > 0))
 		return;
-	out->distance = all.distance / all.weight;
-	out->middle = t->bias * all.error / all.weight;
-	out->spread = exp(t->widening * out->distance + all.deviation / all.weight);
+	out->middle = BIAS * all.error / all.weight;
+	out->spread = exp((WIDENING * all.distance + all.deviation) / all.weight);
 	if (!own.n || !(own.weight > 0))
 		return;
 	double part = OWN_WEIGHT * own.weight / (1 + OWN_WEIGHT * own.weight);
@@ -94,12 +91,19 @@ static void spread_of(const struct mq_trust *t, const double *d, const struct mq
 	out->spread += part * (seen - out->spread);
 }
 
-void mq_trust_spread_of(const struct mq_trust *t, const struct mq_trust_place *place,
-			const struct mq_trust_without *without, struct mq_trust_spread *out)
+void mq_trust_score(struct mq_trust *t)
 {
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	mq_trust_sort(t);
+	for (uint32_t i = 0; i < t->n; i++) {
+		MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+		struct mq_trust_row *r = &t->row[i];
+		struct spread s;
 
-	spread_of(t, distances(t, place, &scratch), without, out);
+		spread_of(t, distances(t, &r->place, &scratch), &(struct mq_trust_without){ r->table, r->publisher },
+			  &s);
+		r->score = isfinite(s.spread) ? fabs(r->error - s.middle) / s.spread : 0;
+	}
+	mq_trust_sort(t);
 }
 
 /* The score that a share of the published rows that are asked do not exceed, the near ones counting more. */
@@ -124,47 +128,61 @@ static double score_quantile(const struct mq_trust *t, const double *d, const st
 
 /* ---- the like rows in words ------------------------------------------------------------------------------ */
 
-static bool seen_before(const struct mq_trust *t, const uint32_t *row, uint32_t k, int word)
+/* "all on A", "12 on A", "none on A": how many of the rows have the place's word. */
+static const char *shared(const struct mq_trust *t, const uint32_t *row, uint32_t n, const struct mq_trust_place *p,
+			  int word, const char *text, struct mq_arena *arena)
 {
-	for (uint32_t b = 0; b < k; b++)
-		if (t->row[row[b]].place.word[word] == t->row[row[k]].place.word[word])
-			return true;
-	return false;
-}
-
-/* "A", "A and B", or "4 kinds of software". */
-static const char *named(const struct mq_trust *t, const uint32_t *row, uint32_t n, int word, const char *many,
-			 struct mq_arena *arena)
-{
-	const char *text = "";
-	uint32_t kinds = 0;
+	uint32_t found = 0;
 
 	for (uint32_t k = 0; k < n; k++)
-		if (!seen_before(t, row, k, word)) {
-			text = mq_arena_printf(arena, "%s%s%s", text, kinds ? " and " : "",
-					       t->row[row[k]].point.word[word]);
-			kinds++;
-		}
-	return kinds <= 2 ? text : mq_arena_printf(arena, "%u %s", kinds, many);
+		found += mq_trust_same(&t->row[row[k]].place, p, word);
+	return found && found < n ? mq_arena_printf(arena, "%u %s", found, text) :
+				    mq_arena_printf(arena, "%s %s", found ? "all" : "none", text);
 }
 
-static const char *describe(const struct mq_trust *t, const uint32_t *row, uint32_t n, struct mq_arena *arena)
+/* ", 16 to 512 GPUs", of the rows that have any. */
+static const char *range(const struct mq_trust *t, const uint32_t *row, uint32_t n, int number, const char *text,
+			 struct mq_arena *arena)
 {
 	double least = INFINITY, most = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
-		least = fmin(least, t->row[row[k]].point.number[MQ_TRUST_gpus]);
-		most = fmax(most, t->row[row[k]].point.number[MQ_TRUST_gpus]);
+		double value = t->row[row[k]].point.number[number];
+
+		least = value > 0 ? fmin(least, value) : least;
+		most = fmax(most, value);
 	}
-	return mq_arena_printf(arena, least < most ? "%s, %s, %s, %.0f to %.0f GPUs" : "%s, %s, %s, %.0f GPUs",
-			       named(t, row, n, MQ_TRUST_device, "device types", arena),
-			       named(t, row, n, MQ_TRUST_software, "softwares", arena),
-			       named(t, row, n, MQ_TRUST_kind, "kinds of models", arena), least, most);
+	return !(most > 0)  ? "" :
+	       least < most ? mq_arena_printf(arena, ", %.0f to %.0f %s", least, most, text) :
+			      mq_arena_printf(arena, ", %.0f %s", most, text);
+}
+
+/* The like rows, or the nearest one (n 1); the nearest is row[0]. */
+static const char *describe(const struct mq_trust *t, const uint32_t *row, uint32_t n, const struct mq_trust_point *p,
+			    const struct mq_trust_place *place, struct mq_arena *arena)
+{
+	const struct mq_trust_row *nearest = &t->row[row[0]];
+	const char *const *w = n > 1 ? p->word : nearest->point.word;
+	const char *on = mq_arena_printf(arena, "on %s", w[MQ_TRUST_device]),
+		   *with = mq_arena_printf(arena, "with %s", w[MQ_TRUST_software]),
+		   *kind = mq_arena_printf(arena, "of kind %s", w[MQ_TRUST_kind]);
+
+	if (n > 1) {
+		on = shared(t, row, n, place, MQ_TRUST_device, on, arena);
+		with = shared(t, row, n, place, MQ_TRUST_software, mq_arena_printf(arena, "%s or its kin", with),
+			      arena);
+		kind = shared(t, row, n, place, MQ_TRUST_kind, kind, arena);
+	}
+	return mq_arena_printf(arena, "%s, %s, %s%s%s; %s%s of %s", on, with, kind,
+			       range(t, row, n, MQ_TRUST_gpus, "GPUs", arena),
+			       range(t, row, n, MQ_TRUST_seq, "tokens a sample", arena), n > 1 ? "the nearest is " : "",
+			       nearest->id, nearest->table);
 }
 
 MQ_COMPARE(rising, double, MQ_ORDER(*a, *b))
 
-static void note_like(const struct mq_trust *t, const double *d, const struct mq_trust_without *without,
+static void note_like(const struct mq_trust *t, const double *d, const struct mq_trust_point *p,
+		      const struct mq_trust_place *place, const struct mq_trust_without *without,
 		      struct mq_arena *arena, struct mq_trust_answer *a)
 {
 	uint32_t *row = mq_arena_array(arena, t->n + 1, uint32_t), nearest = MQ_NONE;
@@ -175,17 +193,17 @@ static void note_like(const struct mq_trust *t, const double *d, const struct mq
 
 		if (!mq_trust_asked(r, without))
 			continue;
-		nearest = nearest == MQ_NONE || d[i] < d[nearest] ? i : nearest;
-		if (d[i] > MQ_TRUST_LIKE)
-			continue;
-		row[a->like] = i;
-		error[a->like++] = fabs(r->point.number[MQ_TRUST_step_s] / r->measured_s - 1);
+		bool nearer = nearest == MQ_NONE || d[i] < d[nearest];
+		if (d[i] <= MQ_TRUST_LIKE) {
+			row[a->like] = nearer ? row[0] : i;
+			error[a->like++] = fabs(r->point.number[MQ_TRUST_step_s] / r->measured_s - 1);
+		}
+		if (nearer)
+			row[0] = nearest = i;
 	}
 	qsort(error, a->like, sizeof(*error), rising);
 	a->like_error = a->like ? (error[(a->like - 1) / 2] + error[a->like / 2]) / 2 : (double)NAN;
-	if (!a->like && nearest != MQ_NONE)
-		row[0] = nearest;
-	a->described = nearest == MQ_NONE ? "" : describe(t, row, a->like ? a->like : 1, arena);
+	a->described = nearest == MQ_NONE ? "" : describe(t, row, a->like ? a->like : 1, p, place, arena);
 }
 
 /* ---- what lies beyond ------------------------------------------------------------------------------------ */
@@ -193,12 +211,10 @@ static void note_like(const struct mq_trust *t, const double *d, const struct mq
 static bool any_has(const struct mq_trust *t, const struct mq_trust_place *p, const struct mq_trust_without *without,
 		    int word, int other)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		const uint32_t *w = t->row[i].place.word;
-
-		if (mq_trust_asked(&t->row[i], without) && w[word] == p->word[word] && w[other] == p->word[other])
+	for (uint32_t i = 0; i < t->n; i++)
+		if (mq_trust_asked(&t->row[i], without) && mq_trust_same(&t->row[i].place, p, word) &&
+		    mq_trust_same(&t->row[i].place, p, other))
 			return true;
-	}
 	return false;
 }
 
@@ -258,6 +274,7 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 			{ MQ_TRUST_cp, 1, "ranks of context parallelism" },
 			{ MQ_TRUST_ep, 1, "ranks of expert parallelism" },
 			{ MQ_TRUST_tp_nodes, 1, "machines of a tensor-parallel group" },
+			{ MQ_TRUST_seq, 1, "tokens a sample" },
 			{ MQ_TRUST_params, 1e9, "billion parameters" } };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -265,8 +282,8 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		double most = most_of(t, without, numbers[i].number), value = p->number[numbers[i].number];
 
-		if (value > most)
-			add_beyond(a, arena, "%.6g %s (%.6g measured)", value / numbers[i].unit, numbers[i].name,
+		if (value > 1.0001 * most) /* the index has five digits */
+			add_beyond(a, arena, "%.7g %s (%.7g measured)", value / numbers[i].unit, numbers[i].name,
 				   most / numbers[i].unit);
 	}
 }
@@ -284,7 +301,7 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 {
 	/* Runs of one publisher go together: what is exchangeable is the n publishers, of whom a stranger is one more. */
 	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1);
-	struct mq_trust_spread spread;
+	struct spread spread;
 	struct mq_trust_place place;
 
 	*a = (struct mq_trust_answer){ .like_error = NAN,
@@ -306,7 +323,7 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 	a->low_50_s = step_s * exp(spread.middle - reach_50);
 	a->high_50_s = step_s * exp(spread.middle + reach_50);
 	a->high_80_s = step_s * exp(spread.middle + reach_80);
-	note_like(t, d, without, arena, a);
+	note_like(t, d, point, &place, without, arena, a);
 	note_beyond(t, point, &place, without, arena, a);
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const double SAME_STEP = 1e-4; /* nearer than this, two predictions are of one plan */
-static const double BY_RATIO = 2, BY_PLAN = .25, BY_DISTANCE = .1, PRIOR = .2;
+static const double BY_RATIO = 1, BY_PLAN = .25, BY_DISTANCE = .1, PRIOR = .2;
 
 /* How much two plans differ: octaves of degrees, halved, and steps of recomputation and sharding. */
 static double plan_distance(const struct mq_trust_point *a, const struct mq_trust_point *b)
@@ -87,7 +87,7 @@ double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const
 	mq_trust_place_of(t, a_s < b_s ? a : b, &place); /* of the faster: the same whoever is asked about */
 	for (uint32_t i = 0; i < t->n; i++)
 		if (mq_trust_asked(&t->row[i], without))
-			near[i] = exp(-BY_DISTANCE * mq_trust_distance(t, &place, &t->row[i].place)) /
+			near[i] = exp(-BY_DISTANCE * mq_trust_distance(&place, &t->row[i].place)) /
 				  sqrt(fmax(t->pairs_of[t->row[i].source], 1));
 	for (uint32_t i = 0; i < n; i++)
 		if (near[pair[i].a] > 0) {

@@ -60,7 +60,7 @@ void mq_trust_point_of(const struct mq_trust_view *v, struct mq_trust_point *p)
 {
 	const struct mq_degrees d = mq_plan_degrees(v->plan);
 	const struct mq_result *r = v->result;
-	double *n = p->number, samples = v->train->batch, step_s = r->step_time_s;
+	double *n = p->number, step_s = r->step_time_s;
 
 	*p = (struct mq_trust_point){
 		.word = { [MQ_TRUST_device] = v->device ? v->device->name : "",
@@ -74,7 +74,7 @@ void mq_trust_point_of(const struct mq_trust_view *v, struct mq_trust_point *p)
 	n[MQ_TRUST_gpus] = d.n_devices;
 	n[MQ_TRUST_nodes] = v->nodes;
 	n[MQ_TRUST_kinds] = v->kinds;
-	n[MQ_TRUST_work] = samples * (v->model->tokens_per_sample > 0 ? v->model->tokens_per_sample : 1) / d.n_devices;
+	n[MQ_TRUST_seq] = v->model->tokens_per_sample;
 	n[MQ_TRUST_params] = params_of(v->model);
 	n[MQ_TRUST_tp] = mq_or_1(d.tp);
 	n[MQ_TRUST_tp_nodes] = ceil(n[MQ_TRUST_tp] / v->per_node);

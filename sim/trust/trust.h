@@ -6,7 +6,7 @@
  *   index.c     reading the index
  *   interval.c  neighbours and intervals
  *   pairs.c     which of two plans is faster
- *   fit.c       weights of the distance, from the errors themselves SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TRUST_TRUST_H
 #define MQ_TRUST_TRUST_H
 
@@ -28,7 +28,7 @@
 	F(gpus, "devices of the plan")                                 \
 	F(nodes, "their machines")                                     \
 	F(kinds, "device types")                                       \
-	F(work, "tokens, or images, of a step per device")             \
+	F(seq, "tokens of a sample; 0 where it has none")              \
 	F(params, "parameters of the model")                           \
 	F(tp, "tensor parallelism")                                    \
 	F(tp_nodes, "machines that a tensor-parallel group spans")     \
@@ -46,27 +46,6 @@
 #define MQ_MEMBER(name, about) MQ_TRUST_##name,
 enum mq_trust_word { MQ_TRUST_WORDS(MQ_MEMBER) MQ_N_TRUST_WORDS };
 enum mq_trust_number { MQ_TRUST_NUMBERS(MQ_MEMBER) MQ_N_TRUST_NUMBERS };
-#undef MQ_MEMBER
-
-/* The terms of the distance between two points, each with a weight that `fit --trust` finds. */
-#define MQ_TRUST_TERMS(F)                                                         \
-	F(hardware, "1 for another generation, a third for another device of it") \
-	F(software, "1 for another software, a half for a relative of it")        \
-	F(kind, "1 for another kind of model")                                    \
-	F(precision, "1 for other operands of GEMMs")                             \
-	F(network, "a half for another network, a half for one machine or many")  \
-	F(gpus, "a third of the octaves between their devices")                   \
-	F(work, "a third of the octaves between tokens per device")               \
-	F(params, "a quarter of the octaves between parameters")                  \
-	F(degrees, "tensor, pipeline, context and expert parallelism")            \
-	F(memory, "recomputation and sharding")                                   \
-	F(crossing, "tensor parallelism over machines; mixed devices")            \
-	F(comm, "fifths of the step that communication takes")                    \
-	F(bubble, "fifths of the step that is bubble")                            \
-	F(mfu, "octaves between their shares of the peak")                        \
-	F(step, "a quarter of the octaves between their steps")
-#define MQ_MEMBER(name, about) MQ_TERM_##name,
-enum mq_trust_term { MQ_TRUST_TERMS(MQ_MEMBER) MQ_N_TRUST_TERMS };
 #undef MQ_MEMBER
 
 struct mq_trust_point {
@@ -94,7 +73,7 @@ void mq_trust_put(struct mq_csv_writer *w, const struct mq_trust_point *point);
 /* ---- the index (index.c) -------------------------------------------------------------------------- */
 
 /* A point as distances read it: words by number, numbers scaled. */
-enum { MQ_TRUST_SCALED = 16 };
+enum { MQ_TRUST_SCALED = 8 };
 struct mq_trust_place {
 	uint32_t word[MQ_N_TRUST_WORDS];
 	float x[MQ_TRUST_SCALED];
@@ -126,9 +105,6 @@ struct mq_trust {
 	struct mq_index *words;
 	struct mq_trust_row *row;
 	uint32_t n, room, n_words;
-	float weight[MQ_N_TRUST_TERMS];
-	double widening; /* of the spread, per unit of the neighbours' mean distance, as its logarithm */
-	double bias;     /* of the neighbours' mean error that the middle of the interval takes over */
 	uint32_t n_sources;
 	uint32_t *by_score;          /* [n] rows in rising score */
 	struct mq_trust_pair *pair;  /* [n_pairs] once `paired` */
@@ -143,17 +119,15 @@ extern const char mq_trust_missing[];
 /* The shipped index, or NULL. */
 const char *mq_trust_path(struct mq_arena *arena);
 struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
-/* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. MQ_EINPUT: a column, weight
+/* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. MQ_EINPUT: a column, score
  * or number is missing or out of range; says where. */
 enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
 			     struct mq_err *err);
-/* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`; weights
- * that it has are not taken. */
+/* Adds the runs of a table that `score` or `validate` left (trust.csv of their folder), the user's own when `own`. */
 enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err);
 /* Sorts the rows by score and counts the publishers': after the last was added or scores were changed. */
 void mq_trust_sort(struct mq_trust *trust);
 void mq_trust_place_of(struct mq_trust *trust, const struct mq_trust_point *point, struct mq_trust_place *place);
-void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS]);
 /* The publisher of a row: the first word of the organisation in its source ("github NVIDIA-NeMo/NeMo@..." is NVIDIA). */
 const char *mq_trust_publisher(const char *source, struct mq_arena *arena);
 
@@ -163,32 +137,35 @@ const char *mq_trust_publisher(const char *source, struct mq_arena *arena);
 struct mq_trust_without {
 	const char *table, *publisher;
 };
-/* What the neighbours of a place say. */
-struct mq_trust_spread {
-	double middle, spread, distance; /* logarithms of measured / predicted; mean distance */
-};
 struct mq_trust_answer {
 	uint32_t like;                                   /* rows within MQ_TRUST_LIKE of the point */
 	double like_error;                               /* median of their |predicted / measured - 1|; NaN = none */
 	double low_80_s, high_80_s, low_50_s, high_50_s; /* NaN where the index is empty */
-	const char *described;                           /* the like rows in words, or the nearest one */
-	const char *beyond;                              /* what lies outside all that was measured, "" = nothing */
+	const char *described; /* what the like rows share with the point, and the nearest; or that one alone */
+	const char *beyond;    /* what lies outside all that was measured, "" = nothing */
 };
 /* Columns of an answer in tables, and its cells. */
 extern const char mq_trust_answer_columns[];
 void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *answer);
-#define MQ_TRUST_LIKE         3.0 /* distance up to which a run is like another */
-#define MQ_TRUST_LEAST_SPREAD .01 /* no machine repeats itself better */
-void mq_trust_spread_of(const struct mq_trust *trust, const struct mq_trust_place *place,
-			const struct mq_trust_without *without, struct mq_trust_spread *spread);
+#define MQ_TRUST_LIKE 3.0 /* distance up to which a run is like another */
 /* Lives in `arena`. Without an index (NULL) the answer says nothing: numbers are NaN, and the point is not
  * read. */
 void mq_trust_ask(struct mq_trust *trust, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *answer);
 
-/* Is a row to be asked, and how far are two places apart? */
+/* Is a row to be asked? */
 bool mq_trust_asked(const struct mq_trust_row *row, const struct mq_trust_without *without);
-double mq_trust_distance(const struct mq_trust *trust, const struct mq_trust_place *a, const struct mq_trust_place *b);
+/* Have two places the same word? Of software its kin counts: its parent, its children and those of its parent. */
+bool mq_trust_same(const struct mq_trust_place *a, const struct mq_trust_place *b, int word);
+/* How far two places are apart: 1 for another device type and 3 more for another generation, 1 each for another
+ * software (a half for a relative), other operands of GEMMs, another network, a mixture against none, a part that is
+ * trained against all, tensor parallelism over machines or mixed devices against neither; an octave between their shares
+ * of the peak, four octaves between their steps, a fifth of the step more or less that is exposed communication, or
+ * bubble. These few and the one 3 are stated, not fitted: weights from a likelihood of the errors did worse at publishers
+ * that the fit had not seen. */
+double mq_trust_distance(const struct mq_trust_place *a, const struct mq_trust_place *b);
+/* Each row's score, from all rows but its table's and its publisher's. Deterministic. */
+void mq_trust_score(struct mq_trust *trust);
 
 /* P that `a` is faster than `b`, two plans of one question (pairs.c). From MQ_TRUST_CLOSE down to 1 - that it is too
  * close to call. */
@@ -207,11 +184,6 @@ struct mq_trust_memory {
 };
 struct mq_trust_memory mq_trust_memory(const struct mq_trust *trust, const struct mq_trust_without *without);
 
-/* ---- the fit (fit.c) ------------------------------------------------------------------------------ */
-
-/* Weights, widening and bias that make the neighbours' spreads most likely, each row judged without its publisher, and
- * then the rows' scores. Deterministic. */
-void mq_trust_fit(struct mq_trust *trust);
 enum mq_status mq_trust_save(const struct mq_trust *trust, const char *path, struct mq_err *err);
 
 #endif

@@ -16,10 +16,6 @@ awk -v step="$step" 'BEGIN { FS = OFS = "," } NR == 1 { for (i = 1; i <= NF; i++
 	{ $at["step_time_s"] = step * (1.32 + .01 * NR); print }' mine.csv >slower.csv
 "$M" score slower.csv --executor analytic -j 1 -o own >/dev/null
 "$M" score slower.csv --executor analytic -j 1 --trust-with own/trust.csv -o with --json >with.json 2>/dev/null
-# Weights that such a table has are not taken for those of the index.
-{ cat own/trust.csv; sed -n '/^weight/s/,[^,]*$/,4/p' "$ROOT/results/accuracy/trust.csv"; } >heavy.csv
-"$M" score slower.csv --executor analytic -j 1 --trust-with heavy.csv -o heavy >/dev/null 2>&1
-cmp with/score.csv heavy/score.csv || bad=1
 printf 'model = bert\nbatch = 64\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
 "$M" whatif study.ini -o w -j 1 --json >w.json 2>/dev/null || bad=1
 cat >check.py <<'P'
@@ -28,34 +24,27 @@ def same(what, a, b, most=1e-4):
     if not abs(a - b) <= most * abs(b):
         print(what, a, "is not", b)
 index = list(csv.DictReader(open(sys.argv[1])))
-weight = {r["row_id"]: float(r["score"]) for r in index if r["table"] == "weight"}
-rows = [r for r in index if r["table"] != "weight"]
+rows = index
 def number(r, c): return float(r[c]) if r[c] else math.nan
-def octaves(x, per): return math.log2(x) / per if x > 0 else 0
+def octaves(x): return math.log2(x) if x > 0 else 0
 def share(x): return min(x, .6) / .2 if x > 0 else 0
 def place(r):
     n = lambda c: number(r, c)
-    return [octaves(n("gpus"), 3), octaves(n("work"), 3), octaves(n("params"), 4), octaves(n("step_s"), 4),
-            math.log2(min(max(n("mfu"), .01), 1)), share(n("comm_share")), share(n("bubble_share")), n("recompute") / 2,
-            min(octaves(n("pp"), 2), 1.5)] + [float(n(c) > 1) for c in ("tp", "cp", "ep")] + [float(n("sync") > 0)] + \
-        [float(n(c) > 1) for c in ("tp_nodes", "kinds", "nodes")]
+    return [octaves(n("step_s")) / 4, octaves(min(max(n("mfu"), .01), 1)), share(n("comm_share")), share(n("bubble_share")),
+            n("tp_nodes") > 1, n("kinds") > 1, r["kind"] == "mixture", r["kind"] == "fine-tuning"]
 def distance(a, b):
-    d = [abs(x - y) for x, y in zip(place(a), place(b))]
     differ = lambda c: float(a[c] != b[c])
-    related = a["parent"] == b["parent"] or a["software"] == b["parent"] or a["parent"] == b["software"]
-    term = {"hardware": (differ("device") + 2 * differ("family")) / 3, "kind": differ("kind"), "precision": differ("precision"),
-            "software": 0 if a["software"] == b["software"] else .5 if related else 1, "network": (differ("network") + d[15]) / 2,
-            "gpus": d[0], "work": d[1], "params": d[2], "step": d[3], "mfu": d[4], "comm": d[5], "bubble": d[6],
-            "memory": d[7] + d[12], "degrees": sum(d[8:12]) / 2, "crossing": d[13] + d[14]}
-    return sum(weight[k] * x for k, x in term.items())
+    kin = a["parent"] == b["parent"] or a["software"] == b["parent"] or a["parent"] == b["software"]
+    return differ("device") + 3 * differ("family") + differ("precision") + differ("network") + \
+        differ("software") * (.5 if kin else 1) + sum(abs(x - y) for x, y in zip(place(a), place(b)))
 def interval(point, asked):
     error = [min(max(math.log(number(r, "measured_s") / number(r, "step_s")), -1), 1) for r in asked]
     d = [distance(point, r) for r in asked]
     runs = collections.Counter(r["source"] for r in rows)
     k = [math.exp(-x) / math.sqrt(runs[r["source"]]) for x, r in zip(d, asked)]
     mean = lambda values: sum(w * v for w, v in zip(k, values)) / sum(k)
-    middle = weight["bias"] * mean(error)
-    spread = math.exp(weight["widening"] * mean(d) + mean([math.log(.01 + abs(e - middle)) for e in error]))
+    middle = .5 * mean(error)
+    spread = math.exp(.1 * mean(d) + mean([math.log(.01 + abs(e - middle)) for e in error]))
     n = len(runs)
     order = sorted(range(len(asked)), key=lambda i: number(asked[i], "score"))
     near = [math.exp(-.1 * x) for x in d]
@@ -126,7 +115,7 @@ there=p/share/maquette/results/accuracy/trust.csv
 p/bin/maquette simulate "${q[@]}" -P s/plan-1.json --json 2>&1 >none.json | sort | uniq -c | sed 's/^ *//'
 python3 -c 'import json; print(json.load(open("none.json"))["trust"])'
 good=$M; M=$PWD/p/bin/maquette
-head -n 5 "$ROOT/results/accuracy/trust.csv" >$there; try 2 "trust.csv: no weight of '.*damaged" simulate "${q[@]}" -P s/plan-1.json
+head -n 1 "$ROOT/results/accuracy/trust.csv" >$there; try 2 "trust.csv: no row: damaged" simulate "${q[@]}" -P s/plan-1.json
 sed '30s/,[^,]*$/,x/' "$ROOT/results/accuracy/trust.csv" >$there; try 2 "trust.csv:30: 'x' is not a number in column score" simulate "${q[@]}" -P s/plan-1.json
 printf 'a,b\n1,2\n' >$there; try 2 "trust.csv: no column 'table'" simulate "${q[@]}" -P s/plan-1.json
 M=$good
