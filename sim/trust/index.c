@@ -56,11 +56,14 @@ void mq_trust_place_of(struct mq_trust *t, const struct mq_trust_point *p, struc
 					   n[MQ_TRUST_tp_nodes] > 1,
 					   n[MQ_TRUST_kinds] > 1,
 					   !strcmp(p->word[MQ_TRUST_kind], "mixture"),
-					   !strcmp(p->word[MQ_TRUST_kind], "fine-tuning") };
+					   !strcmp(p->word[MQ_TRUST_kind], "fine-tuning"),
+					   !strcmp(p->word[MQ_TRUST_kind], "inference") };
 
 	memcpy(place->x, x, sizeof(x));
 	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
 		place->word[i] = word_of(t, p->word[i]);
+	if (!strcmp(p->word[MQ_TRUST_parent], "generic")) /* what all inherit makes nobody kin */
+		place->word[MQ_TRUST_parent] = place->word[MQ_TRUST_software];
 }
 
 bool mq_trust_same(const struct mq_trust_place *a, const struct mq_trust_place *b, int word)

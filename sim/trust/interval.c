@@ -142,7 +142,7 @@ static const char *shared(const struct mq_trust *t, const uint32_t *row, uint32_
 
 /* ", 16 to 512 GPUs", of the rows that have any. */
 static const char *range(const struct mq_trust *t, const uint32_t *row, uint32_t n, int number, const char *text,
-			 struct mq_arena *arena)
+			 const char *behind, struct mq_arena *arena)
 {
 	double least = INFINITY, most = 0;
 
@@ -153,8 +153,8 @@ static const char *range(const struct mq_trust *t, const uint32_t *row, uint32_t
 		most = fmax(most, value);
 	}
 	return !(most > 0)  ? "" :
-	       least < most ? mq_arena_printf(arena, ", %.0f to %.0f %s", least, most, text) :
-			      mq_arena_printf(arena, ", %.0f %s", most, text);
+	       least < most ? mq_arena_printf(arena, ", %.0f to %.0f %ss%s", least, most, text, behind) :
+			      mq_arena_printf(arena, ", %.0f %s%s%s", most, text, most > 1 ? "s" : "", behind);
 }
 
 /* The like rows, or the nearest one (n 1); the nearest is row[0]. */
@@ -174,9 +174,9 @@ static const char *describe(const struct mq_trust *t, const uint32_t *row, uint3
 		kind = shared(t, row, n, place, MQ_TRUST_kind, kind, arena);
 	}
 	return mq_arena_printf(arena, "%s, %s, %s%s%s; %s%s of %s", on, with, kind,
-			       range(t, row, n, MQ_TRUST_gpus, "GPUs", arena),
-			       range(t, row, n, MQ_TRUST_seq, "tokens a sample", arena), n > 1 ? "the nearest is " : "",
-			       nearest->id, nearest->table);
+			       range(t, row, n, MQ_TRUST_gpus, "GPU", "", arena),
+			       range(t, row, n, MQ_TRUST_seq, "token", " a sample", arena),
+			       n > 1 ? "the nearest is " : "", nearest->id, nearest->table);
 }
 
 MQ_COMPARE(rising, double, MQ_ORDER(*a, *b))
@@ -247,6 +247,8 @@ static void note_word(const struct mq_trust *t, const struct mq_trust_point *p, 
 	const char *text = *p->word[word] ? p->word[word] : "unknown";
 	bool family = any_has(t, place, without, MQ_TRUST_family, MQ_TRUST_family);
 
+	if (word == MQ_TRUST_software && !strcmp(text, "generic"))
+		behind = " (--software names one)";
 	if (!any_has(t, place, without, word, word))
 		add_beyond(a, arena, "%s%s%s", before, text, behind);
 	else if (family && word != MQ_TRUST_software && !any_has(t, place, without, word, MQ_TRUST_family))
@@ -261,7 +263,7 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 		const char *before, *behind;
 	} words[] = { { MQ_TRUST_device, "", "" },
 		      { MQ_TRUST_software, "software ", "" },
-		      { MQ_TRUST_kind, "models of kind ", "" },
+		      { MQ_TRUST_kind, "kind ", "" },
 		      { MQ_TRUST_precision, "", " operands" },
 		      { MQ_TRUST_network, "network ", "" } };
 	static const struct {
@@ -269,6 +271,7 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 		double unit;
 		const char *name;
 	} numbers[] = { { MQ_TRUST_gpus, 1, "GPUs" },
+			{ MQ_TRUST_kinds, 1, "device types" },
 			{ MQ_TRUST_tp, 1, "ranks of tensor parallelism" },
 			{ MQ_TRUST_pp, 1, "pipeline stages" },
 			{ MQ_TRUST_cp, 1, "ranks of context parallelism" },

@@ -32,7 +32,12 @@ static const char *kind_of(const struct mq_model *m, const struct mq_train *trai
 {
 	bool part = train->tuning && *train->tuning && strcmp(train->tuning, "full") != 0;
 
-	return part ? "fine-tuning" : m->image ? "images" : m->experts ? "mixture" : m->stack ? "dense" : "other";
+	return train->infer ? "inference" :
+	       part         ? "fine-tuning" :
+	       m->image     ? "images" :
+	       m->experts   ? "mixture" :
+	       m->stack     ? "dense" :
+			      "other";
 }
 
 static double params_of(const struct mq_model *m)

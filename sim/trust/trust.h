@@ -16,13 +16,13 @@
 #include "maquette/result.h"
 
 /* What errors may depend on: a column of the index each. */
-#define MQ_TRUST_WORDS(F)                            \
-	F(device, "device type of the first device") \
-	F(family, "its generation")                  \
-	F(software, "training software")             \
-	F(parent, "the software that it inherits")   \
-	F(kind, "dense, mixture, images, other")     \
-	F(precision, "operands of GEMMs")            \
+#define MQ_TRUST_WORDS(F)                                                \
+	F(device, "device type of the first device")                     \
+	F(family, "its generation")                                      \
+	F(software, "training software")                                 \
+	F(parent, "the software that it inherits")                       \
+	F(kind, "dense, mixture, images, fine-tuning, inference, other") \
+	F(precision, "operands of GEMMs")                                \
 	F(network, "network between machines, or none")
 #define MQ_TRUST_NUMBERS(F)                                            \
 	F(gpus, "devices of the plan")                                 \
@@ -73,7 +73,7 @@ void mq_trust_put(struct mq_csv_writer *w, const struct mq_trust_point *point);
 /* ---- the index (index.c) -------------------------------------------------------------------------- */
 
 /* A point as distances read it: words by number, numbers scaled. */
-enum { MQ_TRUST_SCALED = 8 };
+enum { MQ_TRUST_SCALED = 9 };
 struct mq_trust_place {
 	uint32_t word[MQ_N_TRUST_WORDS];
 	float x[MQ_TRUST_SCALED];
@@ -159,7 +159,7 @@ bool mq_trust_asked(const struct mq_trust_row *row, const struct mq_trust_withou
 bool mq_trust_same(const struct mq_trust_place *a, const struct mq_trust_place *b, int word);
 /* How far two places are apart: 1 for another device type and 3 more for another generation, 1 each for another
  * software (a half for a relative), other operands of GEMMs, another network, a mixture against none, a part that is
- * trained against all, tensor parallelism over machines or mixed devices against neither; an octave between their shares
+ * trained against all, forward passes against training, tensor parallelism over machines or mixed devices against neither; an octave between their shares
  * of the peak, four octaves between their steps, a fifth of the step more or less that is exposed communication, or
  * bubble. These few and the one 3 are stated, not fitted: weights from a likelihood of the errors did worse at publishers
  * that the fit had not seen. */

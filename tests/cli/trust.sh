@@ -31,10 +31,11 @@ def share(x): return min(x, .6) / .2 if x > 0 else 0
 def place(r):
     n = lambda c: number(r, c)
     return [octaves(n("step_s")) / 4, octaves(min(max(n("mfu"), .01), 1)), share(n("comm_share")), share(n("bubble_share")),
-            n("tp_nodes") > 1, n("kinds") > 1, r["kind"] == "mixture", r["kind"] == "fine-tuning"]
+            n("tp_nodes") > 1, n("kinds") > 1, *(r["kind"] == kind for kind in ("mixture", "fine-tuning", "inference"))]
 def distance(a, b):
     differ = lambda c: float(a[c] != b[c])
-    kin = a["parent"] == b["parent"] or a["software"] == b["parent"] or a["parent"] == b["software"]
+    one, two = (r["software" if r["parent"] == "generic" else "parent"] for r in (a, b))
+    kin = one == two or a["software"] == two or one == b["software"]
     return differ("device") + 3 * differ("family") + differ("precision") + differ("network") + \
         differ("software") * (.5 if kin else 1) + sum(abs(x - y) for x, y in zip(place(a), place(b)))
 def interval(point, asked):
@@ -109,6 +110,9 @@ python3 check.py "$ROOT/results/accuracy/trust.csv" || bad=1
 big=(-m llama:size=8b --seq 4096 --batch 16384 -p "gpu=H100-SXM-80GB nodes=2048 gpus=8" --software megatron-core)
 "$M" search "${big[@]}" -e expert --evals 1 --fix tp=1 --fix pp=1 -o big --json 2>/dev/null |
 	python3 -c 'import json, re, sys; print(re.sub(r"\d[\de+.]* measured", "N measured", json.load(sys.stdin)["trust"]["beyond"]))'
+# Forward passes were never measured, nor what no software runs.
+"$M" search -m resnet50 --batch 8 -p dgx1_v100 --mode infer -e expert --evals 1 -o infer --json 2>/dev/null |
+	python3 -c 'import json, sys; print(json.load(sys.stdin)["trust"]["beyond"])'
 # An index that is damaged is an error that names it; without one there is a note, once, and no trust.
 mkdir -p p/bin p/share/maquette/results/accuracy && cp "$M" p/bin/ && ln -s "$ROOT/platforms" "$ROOT/plots" p/share/maquette/
 there=p/share/maquette/results/accuracy/trust.csv
