@@ -46,7 +46,7 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 		if (mq_op_of_experts(o)) /* dropped tokens */
 			flop *= fmin(1, mq_expert_load(&train->experts, 1));
 		if (train->dtype == MQ_FP32 && o->winograd > 0)
-			flop *= fmin(1, o->winograd / 4);
+			flop *= fmin(MQ_WINOGRAD_FUSED, o->winograd / 4);
 		sum += flop;
 	}
 	return sum;

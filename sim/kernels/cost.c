@@ -34,6 +34,7 @@ static const struct tile tiles[] = {
 	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 }, { 128, 64 }, { 64, 128 },
 	{ 64, 64 },   { 32, 128 },  { 32, 64 },   { 16, 128 }, { 128, 32 }, { 32, 32 },
 };
+enum { LARGE = 128 };
 enum { N_TILES = sizeof(tiles) / sizeof(tiles[0]), TENSOR_TILES = N_TILES - 2 };
 
 struct gemm {
@@ -46,6 +47,7 @@ struct gemm {
 	double kt, a0; /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
 	bool plain;    /* a kernel of the plain cores */
 	bool of_weights;
+	bool rules; /* large tiles alone */
 };
 
 /* A plain roofline where the calibration has no tile effects (abstract devices). */
@@ -92,6 +94,8 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
 		double step = unit * (tm * tn + g->a0 * (tm + tn));
 
+		if (g->rules && (tm < fmin(LARGE, 2 * g->m) || tn < fmin(LARGE, 2 * g->n)))
+			continue;
 		if (grid * step * (g->k + g->kt) > best * d->sm_count * (1 + 1e-9))
 			continue; /* not even with all waves full */
 		for (double sk = 1; sk <= 32; sk *= 2) {
@@ -236,6 +240,21 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
+/* What cuDNN's rules choose for windows of one pixel on plain cores (DeepBench's timings on Maxwell to Turing, cuDNN 5 to
+ * 7.6). Where they are strided the input's gradient is computed of rows of pixels that no window reaches too. The
+ * weights' gradient has tiles of 128 x 128, or of twice its channels, and adds up five partial sums. */
+static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_kernel *k, struct gemm *g)
+{
+	enum { PARTIAL_B = 5 * 2 * 4 };
+
+	if (k->of_input)
+		g->k *= k->image.stride_h;
+	if (k->of_weights) {
+		g->rules = true;
+		g->t0_s += PARTIAL_B * k->m * k->n * k->count / (d->mem_bw_Bps * d->gemm_bw_share);
+	}
+}
+
 /* What cuDNN's kernels have in common. Three-dimensional windows have kernels of their own, which reach a
  * part of what those of images do. */
 static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
@@ -248,6 +267,8 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	if (by_plain_cores(d, k->dtype)) {
 		g.eff = d->conv_eff_simt;
 		on_plain_cores(d, &g);
+		if (k->untimed && k->image.kh * k->image.kw == 1)
+			chosen_by_rules(d, k, &g);
 	}
 	if (k->volume)
 		g.eff *= d->conv_volume;
@@ -258,8 +279,8 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
  * 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work, on tensors that the transforms
  * blow up by 36/16. Each of the two large tensors is read or written once as it is and twice transformed: 1 + 2 * 2.25
  * times its bytes. The GEMMs are 36 of [tiles x channels] [channels x filters], in the weights' gradient [channels x
- * tiles][tiles x filters]; GEMMs and transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the
- * weights' own transform. */
+ * tiles][tiles x filters]; GEMMs and transforms follow one another. Not modelled: 5x5 windows, and the weights' own
+ * transform. */
 static double winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);
@@ -275,6 +296,18 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
 		g.m *= k->winograd / 16;
 	}
 	return gemm_time(d, &g) + moved / (d->mem_bw_Bps * d->gemm_bw_share) + 2 * d->gemm_t0_s;
+}
+
+/* F(2x2, 3x3) in one kernel, whose transforms cost a sixth of its multiplications. There is none for the weights'
+ * gradient, and none was timed on Hopper and later. */
+static double fused_winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	struct gemm g = conv_gemm(d, k);
+
+	if (k->of_weights || d->kind == MQ_CPU || d->compute_capability >= 90)
+		return INFINITY;
+	g.k *= MQ_WINOGRAD_FUSED;
+	return gemm_time(d, &g);
 }
 
 /* One filter per channel: no GEMM, and so no tensor cores. Direct kernels reach a small
@@ -312,7 +345,7 @@ static double conv_time(const struct mq_device_calib *d, const struct mq_kernel 
 	if (!(direct > 0) || !isfinite(direct))
 		return direct;
 	if (k->dtype == MQ_FP32 && k->winograd > 0)
-		direct = fmin(direct, winograd_time(d, k));
+		direct = fmin(direct, fmin(fused_winograd_time(d, k), winograd_time(d, k)));
 	return direct + layout_time(d, k);
 }
 

@@ -115,6 +115,7 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 	k->layout = w->op->kind == MQ_OP_CONV && mq_channels_first(w->model, w->software, w->dtype) ?
 			    w->software->layout_passes :
 			    0;
+	k->untimed = w->op->kind == MQ_OP_CONV && !w->software->cudnn_benchmark;
 	k->image = mq_conv_image_part(w->op, w->strips);
 }
 

@@ -66,6 +66,7 @@ static const struct {
 	{ "of_weights", offsetof(struct mq_kernel, of_weights) },
 	{ "grouped", offsetof(struct mq_kernel, grouped) },
 	{ "of_input", offsetof(struct mq_kernel, of_input) },
+	{ "untimed", offsetof(struct mq_kernel, untimed) },
 	{ "graphed", offsetof(struct mq_kernel, graphed) },
 };
 enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };

@@ -210,7 +210,15 @@ static void test_winograd(void **state)
 	near(mq_cost_kernel(d, &k), flop / 4 / .5e12 + 5.5 * k.bytes / 1e12);
 	k.winograd = 1.5; /* tiles that hang over the edge */
 	near(mq_cost_kernel(d, &k), 1.5 * (flop / 4 / .5e12 + 5.5 * k.bytes / 1e12));
-	k.winograd = 4; /* nothing gained */
+	k.winograd = 4; /* more than one kernel with smaller tiles takes: 16 and 3 of 36 multiplications */
+	near(mq_cost_kernel(d, &k), direct * 19 / 36);
+	k.bytes = direct * 1e12; /* which moves the same tensors */
+	near(mq_cost_kernel(d, &k), direct);
+	k.of_weights = true; /* there is none */
+	k.bytes = 0;
+	near(mq_cost_kernel(d, &k), direct);
+	k.of_weights = false;
+	d->compute_capability = 90;
 	near(mq_cost_kernel(d, &k), direct);
 	k.winograd = 0; /* does not apply */
 	near(mq_cost_kernel(d, &k), direct);
@@ -249,6 +257,45 @@ static void test_convolutions(void **state)
 	near(mq_cost_kernel(d, &k), flop / 4e12 + 1.5 * 4e8 / 1e12);
 	d->compute_capability = 60; /* no tensor cores */
 	near(mq_cost_kernel(d, &k), flop / 6.4e12);
+}
+
+/* cuDNN's rules for windows of one pixel: strided, the input's gradient is that of twice as many rows; that of 64 x 256
+ * weights has a tile of 128 x 256, and five sums of 4 bytes written and read. */
+static void test_convolutions_by_rules(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
+			       .dtype = MQ_FP32,
+			       .m = 64e3,
+			       .n = 64,
+			       .k = 256,
+			       .count = 1,
+			       .launches = 1,
+			       .of_input = true,
+			       .image = { 80, 80, 40, 40, 1, 1, 2, 2 } };
+	double flop = 2 * k.m * k.n * k.k;
+
+	d->peak_flops[MQ_FP16] = 8e12;
+	d->conv_eff_simt = .5;
+	near(mq_cost_kernel(d, &k), flop / .5e12);
+	k.untimed = true;
+	near(mq_cost_kernel(d, &k), 2 * flop / .5e12);
+	k.image.kh = k.image.kw = 3;
+	near(mq_cost_kernel(d, &k), flop / .5e12);
+	k.image.kh = k.image.kw = 1;
+	k.of_input = false;
+	k.of_weights = true;
+	k.m = 64;
+	k.n = 256;
+	k.k = 64e3;
+	d->sm_count = 1;
+	d->gemm_kt = 80;
+	near(mq_cost_kernel(d, &k), 2 * 128 * 256 * (64e3 + 10) / .5e12 + 5 * 8 * 64 * 256 / 1e12);
+	k.m = 32; /* tiles of at most twice the channels */
+	near(mq_cost_kernel(d, &k), 2 * 64 * 256 * (64e3 + 10) / .5e12 + 5 * 8 * 32 * 256 / 1e12);
+	k.untimed = false;
+	k.m = 64;
+	near(mq_cost_kernel(d, &k), 2 * 64 * 256 * (64e3 + 10) / .5e12);
 }
 
 /* Tiles of 32 columns are for kernels without tensor cores alone, and so are short prologues. */
@@ -434,6 +481,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),
+		cmocka_unit_test_teardown(test_convolutions_by_rules, teardown),
 		cmocka_unit_test_teardown(test_convolutions, teardown),
 		cmocka_unit_test_teardown(test_narrow_convolutions, teardown),
 		cmocka_unit_test_teardown(test_depthwise, teardown),

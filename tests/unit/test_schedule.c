@@ -229,6 +229,7 @@ static void fill_everything(struct mq_schedule *s)
 						    .depthwise = true,
 						    .of_weights = true,
 						    .of_input = true,
+						    .untimed = true,
 						    .graphed = true,
 						    .launches = 1,
 						    .image = { 224, 225, 112, 113, 7, 5, 2, 1 } };

@@ -76,6 +76,7 @@ static const struct scenario scenarios[] = {
 	{ .model = "resnet50", .options = "channels_first=all", .shape = { .dp = 2 }, .fp16 = true },
 	{ .model = "resnet50", .options = "layout_passes=2", .shape = { .dp = 2 }, .fp16 = true },
 	{ .model = "resnet50", .options = "", .shape = { .dp = 2 } },
+	{ .model = "resnet50", .options = "", .shape = { .dp = 2 }, .fp16 = true, .device = "P100" },
 };
 
 static struct mq_calib *calib;

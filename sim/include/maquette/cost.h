@@ -9,6 +9,9 @@
 #include "maquette/calib.h"
 #include "maquette/model.h"
 
+/* Multiplications of Winograd's F(2x2, 3x3) with its transforms / those of the convolution: 16 of 36, and a sixth more. */
+#define MQ_WINOGRAD_FUSED (19 / 36.)
+
 /* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the
  * device cannot run it (dtype without peak). */
 MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel);

@@ -84,6 +84,7 @@ struct mq_kernel {
 	bool of_weights; /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
 	bool grouped;  /* MQ_KERNEL_GEMM: one of each expert, of its own rows; m (of_weights: k) is the mean */
 	bool of_input; /* MQ_KERNEL_CONV: the input's gradient */
+	bool untimed;  /* MQ_KERNEL_CONV: its algorithm is chosen by rules, without timing those that there are */
 	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
 	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
 };
