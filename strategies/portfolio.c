@@ -55,7 +55,8 @@ struct portfolio {
 	struct mq_usual usual;
 	bool usual_done; /* there are no more of these */
 	struct mq_refine refine;
-	struct mq_map known; /* effects with a result */
+	const char *left_out, *reason; /* engines that refuse the question, and why the last of them did */
+	struct mq_map known;           /* effects with a result */
 	struct mq_result *result;
 	uint32_t room;
 	uint32_t asked[RING]; /* who made each proposal that is not judged yet */
@@ -124,6 +125,27 @@ static enum mq_status read_options(char *item, const char **options, struct mq_e
 	return MQ_OK;
 }
 
+/* Engines that refuse the question for one reason are named together: "engine 'NAME' " begins each reason. */
+static void say_left_out(struct portfolio *s)
+{
+	if (s->left_out)
+		mq_say(s->problem, "portfolio: without %s: %s%s", s->left_out, strchr(s->left_out, ',') ? "each " : "",
+		       s->reason);
+	s->left_out = NULL;
+}
+
+static void leave_out(struct portfolio *s, const char *name, const char *why)
+{
+	size_t n = strlen(name) + strlen("engine '' ");
+	const char *reason = !strncmp(why, "engine '", 8) && strlen(why) > n ? why + n : why;
+	bool same = s->left_out && !strcmp(s->reason, reason);
+
+	if (!same)
+		say_left_out(s);
+	s->left_out = same ? mq_arena_printf(s->problem->arena, "%s, %s", s->left_out, name) : name;
+	s->reason = mq_arena_strdup(s->problem->arena, reason);
+}
+
 static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem, const char *dir, char *item,
 				 struct mq_err *err)
 {
@@ -152,7 +174,7 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	MQ_TRY(mq_opt_parse(c->engine->opts, c->state, what, c->options, problem->arena, err));
 	if (mq_limits_refuse(problem->limits, c->name, c->engine->lacks, &why) != MQ_OK ||
 	    mq_space_refuse(problem->q, c->name, c->engine->lacks, &why) != MQ_OK) {
-		mq_say(problem, "portfolio: without %s: %s", c->name, why.text);
+		leave_out(s, c->name, why.text);
 		return MQ_OK;
 	}
 	s->n++;
@@ -171,6 +193,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	while ((item = strsep(&rest, "+")))
 		if (*item)
 			MQ_TRY(open_child(s, problem, dir, item, err));
+	say_left_out(s);
 	if (!s->n)
 		return mq_bad(err, "engine 'portfolio': none of the engines '%s' takes this question", s->engines);
 	mq_refine_init(&s->refine, problem);

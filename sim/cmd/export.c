@@ -248,6 +248,9 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
+	uint32_t used = mq_plan_degrees(&plan).n_devices;
+	if (used < s->cluster->n_devices)
+		printf("uses devices 0 to %u of %u; --devices RANKS gives others\n", used - 1, s->cluster->n_devices);
 	if (*notes.question)
 		printf("part of the question, which has it otherwise: give%s\n", notes.question);
 	if (*notes.skipped)

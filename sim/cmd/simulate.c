@@ -329,7 +329,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.plan)
 		return mq_bad(
 			err,
-			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape");
+			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape, export --import FILE that of launch settings");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(mq_spread_read(&o.spread, &arena, err));

@@ -109,7 +109,7 @@ static void say_links(struct sheet *to)
 
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		const char *class = class_of(&c->link[i]);
-		const char *name = !strcmp(class, "nvswitch") ? "nvlink" : class;
+		const char *name = !strcmp(class, "nvswitch") || !strcmp(class, "xgmi") ? "nvlink" : class;
 		const struct mq_link_calib *l = mq_session_link(to->s, name);
 		bool again = false;
 

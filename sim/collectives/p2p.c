@@ -36,6 +36,7 @@ static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
 		} else if (!*network) {
 			switch (link->class) {
 			case MQ_LINK_NVLINK:
+			case MQ_LINK_XGMI:
 			case MQ_LINK_NVSWITCH:
 				break;
 			case MQ_LINK_PCIE:

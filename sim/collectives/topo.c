@@ -24,6 +24,7 @@ static enum path path_of(const struct mq_cluster *cluster, const struct mq_route
 
 		switch (cluster->link[route->link[i]].class) {
 		case MQ_LINK_NVLINK:
+		case MQ_LINK_XGMI:
 		case MQ_LINK_NVSWITCH:
 			link = PATH_NVLINK;
 			break;

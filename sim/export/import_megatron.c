@@ -123,22 +123,38 @@ static void skip(struct flags *x, const char *word)
 		x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
 }
 
+/* "--nnodes $SLURM_NNODES", which the script does not say: as many as the platform has. */
+static bool left_to_platform(const struct mq_flag *row, const char *const *word)
+{
+	const char *equals = strchr(*word, '='), *value = equals ? equals + 1 : word[1];
+	bool machines = row->offset == offsetof(struct flags, nodes) ||
+			row->offset == offsetof(struct flags, per_node) || row->offset == offsetof(struct flags, world);
+
+	return machines && value && *value == '$';
+}
+
 static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch)
 {
-	bool plans = false, takes;
+	bool plans = false, left = false, takes;
 
 	for (const char *const *word = launch->word; *word; word++) {
 		const struct mq_flag *row = mq_flag_find(rows, *word);
 		const char *name = *word;
 
-		if (row)
+		if (row && left_to_platform(row, word)) {
+			left = true;
+			word += !strchr(name, '=');
+		} else if (row) {
 			MQ_TRY(mq_flag_take(row, &word, x, x->e->arena, x->err));
-		else if (mq_megatron_describes(name, &takes))
+		} else if (mq_megatron_describes(name, &takes)) {
 			word += takes && !strchr(name, '=') && word[1];
-		else if (!strncmp(name, "--", 2) && name[2])
+		} else if (!strncmp(name, "--", 2) && name[2]) {
 			skip(x, name);
+		}
 		plans |= row && !(row->kind & MQ_FLAG_BESIDE);
 	}
+	if (left)
+		x->nodes = x->per_node = x->world = 0;
 	for (const char *const *word = launch->doubt; *word; word++)
 		if (mq_flag_find(rows, *word))
 			return mq_bad(x->err,

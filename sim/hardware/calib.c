@@ -202,10 +202,16 @@ struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct m
 	return out;
 }
 
+bool mq_calib_is_amd(const struct mq_device_calib *device)
+{
+	return device && device->kind == MQ_GPU && !strncmp(device->name, "MI", 2);
+}
+
 const char *mq_calib_link_class(const struct mq_link *link)
 {
 	switch (link->class) {
 	case MQ_LINK_NVLINK:
+	case MQ_LINK_XGMI:
 	case MQ_LINK_NVSWITCH:
 		return "nvlink";
 	case MQ_LINK_PCIE:
@@ -344,13 +350,12 @@ void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluste
 	cluster->nvlink = false;
 	for (uint32_t i = 0; i < cluster->n_links; i++) {
 		struct mq_link *link = &cluster->link[i];
+		const char *class = mq_calib_link_class(link);
 
 		if (!i || link->class != link[-1].class || link->fabric != link[-1].fabric) {
-			const char *class = mq_calib_link_class(link);
-
 			entry = class ? mq_calib_link_for(calib, class, capability) : NULL;
 		}
-		cluster->nvlink |= link->class == MQ_LINK_NVLINK || link->class == MQ_LINK_NVSWITCH;
+		cluster->nvlink |= class && !strcmp(class, "nvlink");
 		link->share = entry ? entry->bw_share : 1;
 		/* for GPUs that class says what part of their own lanes they use, and nothing of the memory */
 		if (link->class == MQ_LINK_HOST && capability > 0)

@@ -24,10 +24,11 @@ struct mq_route_cache {
 	struct mq_index *name;
 };
 
-MQ_NAMES(mq_link_class_name, enum mq_link_class, MQ_N_LINK_CLASSES, [MQ_LINK_NVLINK] = "nvlink",
-	 [MQ_LINK_NVSWITCH] = "nvswitch", [MQ_LINK_PCIE] = "pcie", [MQ_LINK_PCIE_SWITCH] = "pcie-switch",
-	 [MQ_LINK_SOCKET] = "socket", [MQ_LINK_NIC] = "nic", [MQ_LINK_FABRIC] = "fabric", [MQ_LINK_HOST] = "host",
-	 [MQ_LINK_LOOPBACK] = "loopback", [MQ_LINK_OTHER] = "other")
+MQ_NAMES(mq_link_class_name, enum mq_link_class,
+	 MQ_N_LINK_CLASSES, [MQ_LINK_NVLINK] = "nvlink", [MQ_LINK_XGMI] = "xgmi", [MQ_LINK_NVSWITCH] = "nvswitch",
+	 [MQ_LINK_PCIE] = "pcie", [MQ_LINK_PCIE_SWITCH] = "pcie-switch", [MQ_LINK_SOCKET] = "socket",
+	 [MQ_LINK_NIC] = "nic", [MQ_LINK_FABRIC] = "fabric", [MQ_LINK_HOST] = "host", [MQ_LINK_LOOPBACK] = "loopback",
+	 [MQ_LINK_OTHER] = "other")
 
 MQ_NAMES(mq_fabric_name, enum mq_fabric,
 	 MQ_N_FABRICS, [MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",

@@ -57,8 +57,8 @@ double mq_op_param_B(const struct mq_op *op, const struct mq_train *train)
 bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train)
 {
 	return op->frozen == MQ_FROZEN_NF4 ||
-	       (op->frozen > MQ_FROZEN_AS_DTYPE &&
-		mq_operand_dtype(held_as(op), train->dtype) != mq_train_gemm_dtype(train));
+	       (op->frozen > MQ_FROZEN_AS_DTYPE && mq_operand_dtype(held_as(op), train->dtype) !=
+							   mq_operand_dtype(mq_op_gemm_dtype(op, train), train->dtype));
 }
 
 /* Kept activations are split as the op's output is; partial sums along IN are whole. */

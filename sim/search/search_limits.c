@@ -290,7 +290,13 @@ bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster
 	};
 
 	for (size_t i = 0; i < sizeof(budget) / sizeof(*budget); i++)
-		if (budget[i].limit > 0 && !(budget[i].value <= budget[i].limit)) {
+		if (budget[i].limit > 0 && isnan(budget[i].value)) {
+			snprintf(message, size,
+				 "what %s is not known: --max %s needs price_per_h and power_W of every type "
+				 "(--change device.TYPE.price_per_h=N)",
+				 budget[i].what, budget[i].option);
+			return false;
+		} else if (budget[i].limit > 0 && !(budget[i].value <= budget[i].limit)) {
 			snprintf(message, size, "%s %.6g %s, --max %s allows %.6g", budget[i].what, budget[i].value,
 				 budget[i].unit, budget[i].option, budget[i].limit);
 			return false;

@@ -39,6 +39,7 @@ static enum mq_status read_limits(const char *option, const struct mq_arg *rows,
 				  struct mq_limits *limits, struct mq_err *err)
 {
 	char prefix[16], names[128] = "", key[16], value[64];
+	uint32_t seen = 0; /* a bit a row */
 	size_t used = 0;
 	int n;
 
@@ -47,7 +48,10 @@ static enum mq_status read_limits(const char *option, const struct mq_arg *rows,
 		for (const char *c = list->item[i]; *(c += strspn(c, " ")) || c == list->item[i]; c += n) {
 			bool pair = sscanf(c, "%15[^= ]=%63[^ ]%n", key, value, &n) == 2;
 			const struct mq_arg *row = pair ? mq_arg_find(rows, key) : NULL;
+			if (row && seen >> (row - rows) & 1)
+				return mq_bad(err, "%s%s: it is given twice; leave one out", prefix, key);
 			if (row) {
+				seen |= 1u << (row - rows);
 				MQ_TRY(mq_arg_set(row, limits, prefix, value, err));
 				continue;
 			}

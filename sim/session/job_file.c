@@ -219,6 +219,8 @@ enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, siz
 	MQ_TRY(mq_args_parse(args, argc, argv, err));
 	if ((asked->model && asked->platform) || !*plan || !strcmp(*plan, "-"))
 		return MQ_OK;
+	if (access(*plan, R_OK))
+		return mq_bad(err, "%s: cannot open: %s", *plan, strerror(errno));
 	char *dir = mq_arena_strdup(arena, *plan), *slash = strrchr(dir, '/');
 	dir = slash ? (*slash = '\0', dir) : mq_arena_strdup(arena, ".");
 	if (access(mq_arena_printf(arena, "%s/run.ini", dir), R_OK))

@@ -20,7 +20,7 @@ static const char *family_of(const struct mq_device_calib *d)
 		return "";
 	if (d->kind == MQ_CPU)
 		return "cpu";
-	if (d->name[0] == 'M' && d->name[1] == 'I')
+	if (mq_calib_is_amd(d))
 		return "amd";
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
 		if (d->compute_capability >= families[i].capability)

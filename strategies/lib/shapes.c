@@ -10,7 +10,7 @@
 static const double DIFFERS = 0.03;
 /* Of more devices than MANY equal ones are left out in whole machines; LARGE: devices of a large machine; OTHERS: sets
  * that are not of types. */
-enum { MANY = 64, LARGE = 8, OTHERS = 5 };
+enum { MANY = 64, LARGE = 8, OTHERS = 6 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
 
@@ -116,6 +116,15 @@ static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step
 	return n;
 }
 
+/* Most devices that share the batch evenly as replicas; n where a half of them or fewer do. */
+static uint32_t replicas(double batch, uint32_t n, uint32_t step)
+{
+	for (uint32_t few = n - n % step; few > n / 2; few -= step)
+		if (fmod(batch, few) == 0)
+			return few;
+	return n;
+}
+
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
@@ -151,6 +160,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		if (2 * few > n)
 			add_set(space, r, few);
 	add_set(space, r, divisible(problem->q, n, n > MANY ? node : 1));
+	add_set(space, r, replicas(problem->q->train->batch, n, n > MANY ? node : 1));
 	add_set(space, r, 1);
 	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 	const struct mq_limits *l = space->problem->limits;

@@ -16,7 +16,7 @@
 #include "lib/classes.h"
 #include "lib/layers.h"
 
-enum { SHAPES_MAX_SETS = 18 };
+enum { SHAPES_MAX_SETS = 19 };
 
 struct shape_set {
 	uint32_t n;

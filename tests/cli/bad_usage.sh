@@ -19,6 +19,8 @@ try 2 '\-\-gemm-dtype bf16: give one of dtype fp8 mxfp8 fp4' search --gemm-dtype
 try 2 'can run every op of .* in fp8; choose another platform, --dtype or --gemm-dtype' \
 	search --gemm-dtype fp8 --batch 4 -m $tiny -p $good -e data-parallel -o o
 try 2 '\-\-fix tp: give KEY=VALUE' search --fix tp -m $tiny -p $good -o o
+try 2 '\-\-fix tp: it is given twice' search --fix 'tp=2 pp=1' --fix tp=4 -m $tiny -p $good -o o
+try 2 '^maquette export: nowhere/plan-1.json: cannot open' export nowhere/plan-1.json --to megatron
 try 2 '\-\-fix tp -1: give a whole number' search --fix tp=-1 -m $tiny -p $good -o o
 try 2 '\-\-fix schedule gipe: give one of gpipe' search --fix schedule=gipe -m $tiny -p $good -o o
 try 2 '\-\-max banana=3: give KEY=VALUE' search --max banana=3 -m $tiny -p $good -o o
@@ -45,7 +47,7 @@ try 2 'nothing to list: give engines' list
 try 2 'no list of engnes' list engnes
 try 2 'cannot open the results folder' plot nowhere
 mkdir empty; try 2 'nothing to draw' plot empty
-try 2 'give two plan files' diff a.json
+touch a.json; try 2 'give two plan files' diff a.json
 try 2 '\-P is missing' simulate -m $tiny -p $good -o o
 try 2 'give a file to solve' solve
 try 2 'none.json: cannot open' solve none.json

@@ -117,6 +117,10 @@ read_it qlora.yml --train qlora:rank=32
 # A script that describes its model needs no other.
 echo 'torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 --vocab-size 1024 --micro-batch-size 1 --global-batch-size 16 --bf16 --fp8-format hybrid --fp8-param-gather' >own.sh
 "$M" export --import own.sh -p 8xH100 -o p.json
+# Machines that the script does not say are the platform's; devices that a plan leaves are named.
+sed 's/--nproc_per_node 8/--nproc_per_node 8 --nnodes $SLURM_NNODES/' own.sh >slurm.sh
+"$M" export --import slurm.sh -p 16xH100 -o p.json
+"$M" export --import own.sh -p 16xH100 -o p.json
 # no plans
 printf 'milk\n2 eggs\n' >list.txt; read_it list.txt --batch 32
 printf 'a: {b: 1}\nc: [1, 2]\n' >other.yaml; read_it other.yaml --batch 32

@@ -33,6 +33,9 @@ print(d["MI350X"]["peak_bf16_flops"] / d["MI355X"]["peak_bf16_flops"] - 2.2 / 2.
 for p in 32xMI300X 32xMI325X 32xMI355X '4 x Standard_ND96isr_MI300X_v5' '4 x BM.GPU.MI300X.8'; do
 	try 0 'half to half, all at once: 800 GB/s each way' platform show "$p"
 done
+# their links are named as AMD names them, and calibrated as NVLink
+[ "$("$M" platform generate gpu=MI300X nodes=1 | grep -c 'value="xgmi"')" = 28 ] || { echo "no mesh of xGMI"; bad=1; }
+try 0 'xgmi as nvlink-sm80' support -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p 8xMI300X --batch 8
 try 2 'no list of device: give' list device
 # measured runs are those of the index of errors
 "$M" list devices --json | python3 -c 'import csv, json, sys

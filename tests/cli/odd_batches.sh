@@ -8,6 +8,8 @@ grep -q '"shares": \[1, 1, 1, 1, 1, 1, 1\]' seven/plan-1.json || echo "equal dev
 # 4 of 5: a batch of 12 has a division over four devices and over three.
 try 0 'dp 4 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=5 --batch 12 --fix dp=4 --fix tp=1 --fix pp=1 -e exhaustive -j 1 -o four
 [ "$(column four/candidates.csv devices | sort -u)" = 4 ] || echo "not four of five devices"
+# A batch that eight devices do not share evenly: as many of them as do, where the software has replicas alone.
+try 0 'dp 5 tp 1 pp 1' search -m resnet50 -p gpu=H100,gpus=8 --batch 125 --software ddp -e data-parallel --evals 1 -j 1 -o five
 # Micro-batches and degrees of machines of six are all divisors.
 try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6 -p gpu=RTX-3090,nodes=3,gpus=6 --batch 36 \
 	--fix dp=6 --fix tp=3 -e hybrid --evals 8 -j 1 -o six

@@ -47,6 +47,8 @@ best = {s["software"]: s for s in json.load(open("s.json"))["software"]}
 assert {n: s["step_time_s"] for n, s in best.items()} == able and able, (best, able)
 assert all(s["rank"] is None or plans[s["rank"] - 1]["plan_hash"] == s["plan_hash"] for s in best.values())
 P
+# A budget in what is not known is not kept, and says so.
+try 1 'what a step costs is not known: --max cost needs price_per_h' search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p 'gpu=MI300X nodes=1' --batch 8 -e data-parallel --evals 1 -j 1 --max cost=1 -o unknown
 # What is asked of the best plan is said: devices left idle, the objective's own column.
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 1 -e data-parallel --evals 2 -j 1 -o idle | grep -A 1 '^$' | grep 'left idle' || bad=1
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o cost >cost.txt; grep -q '^rank  *cost ' cost.txt || { cat cost.txt; bad=1; }

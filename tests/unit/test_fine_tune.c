@@ -301,6 +301,14 @@ static void gemms_of_their_own(void **state)
 
 		assert_int_equal(mq_op_gemm_dtype(op, &train), want);
 	}
+	/* a frozen matrix is made whole where its own GEMM cannot read it, whatever the others read */
+	struct mq_op down = model->op[0];
+	for (uint32_t i = 0; i < model->n_ops; i++)
+		down = mq_op_gemm_dtype(&model->op[i], &train) == MQ_GEMM_MXFP8 ? model->op[i] : down;
+	down.frozen = MQ_FROZEN_NVFP4;
+	assert_true(mq_op_dequantizes(&down, &train));
+	down.frozen = MQ_FROZEN_MXFP8;
+	assert_false(mq_op_dequantizes(&down, &train));
 	train.gemm_dtype = MQ_GEMM_AS_DTYPE;
 	for (uint32_t i = 0; i < model->n_ops; i++)
 		assert_int_equal(mq_op_gemm_dtype(&model->op[i], &train), MQ_GEMM_AS_DTYPE);

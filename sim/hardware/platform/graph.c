@@ -29,10 +29,10 @@ struct drawing {
 enum { SHARED = UINT32_MAX - 1 };
 
 static const char *const colours[MQ_N_LINK_CLASSES] = {
-	[MQ_LINK_NVLINK] = "#4c9a2a",      [MQ_LINK_NVSWITCH] = "#4c9a2a", [MQ_LINK_PCIE] = "#8c6bb1",
-	[MQ_LINK_PCIE_SWITCH] = "#6a3d9a", [MQ_LINK_SOCKET] = "#b15928",   [MQ_LINK_NIC] = "#1f78b4",
-	[MQ_LINK_FABRIC] = "#08306b",      [MQ_LINK_HOST] = "#b15928",     [MQ_LINK_LOOPBACK] = "#999999",
-	[MQ_LINK_OTHER] = "#666666",
+	[MQ_LINK_NVLINK] = "#4c9a2a",   [MQ_LINK_XGMI] = "#4c9a2a",        [MQ_LINK_NVSWITCH] = "#4c9a2a",
+	[MQ_LINK_PCIE] = "#8c6bb1",     [MQ_LINK_PCIE_SWITCH] = "#6a3d9a", [MQ_LINK_SOCKET] = "#b15928",
+	[MQ_LINK_NIC] = "#1f78b4",      [MQ_LINK_FABRIC] = "#08306b",      [MQ_LINK_HOST] = "#b15928",
+	[MQ_LINK_LOOPBACK] = "#999999", [MQ_LINK_OTHER] = "#666666",
 };
 
 static void join(struct drawing *d, uint32_t a, uint32_t b)

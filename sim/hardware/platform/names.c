@@ -53,9 +53,10 @@ static bool is_called(const struct mq_link *l, const char *text, const char *wor
 enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
 				 struct mq_err *err)
 {
-	static const uint8_t order[] = { MQ_LINK_PCIE_SWITCH, MQ_LINK_LOOPBACK, MQ_LINK_NVSWITCH, MQ_LINK_NVLINK,
-					 MQ_LINK_SOCKET,      MQ_LINK_PCIE,     MQ_LINK_NIC,      MQ_LINK_HOST,
-					 MQ_LINK_FABRIC,      MQ_LINK_OTHER }; /* longer words first */
+	static const uint8_t order[] = {
+		MQ_LINK_PCIE_SWITCH, MQ_LINK_LOOPBACK, MQ_LINK_NVSWITCH, MQ_LINK_NVLINK, MQ_LINK_XGMI, MQ_LINK_SOCKET,
+		MQ_LINK_PCIE,        MQ_LINK_NIC,      MQ_LINK_HOST,     MQ_LINK_FABRIC, MQ_LINK_OTHER
+	}; /* longer words first */
 	size_t n = sizeof(order), k = 0;
 	uint32_t net = MQ_FABRIC_NONE;
 

@@ -90,16 +90,23 @@ static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_ge
 		put_host_memory(gen, node, 102.4);
 }
 
+static const char *peer_class(const struct mq_gen_group *g)
+{
+	return mq_calib_is_amd(g->known) ? "xgmi" : "nvlink";
+}
+
 static void put_nvlinks(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
 {
 	if (g->intra == MQ_INTRA_NVSWITCH && g->gpus > 1)
 		for (uint32_t i = 0; i < g->gpus; i++)
 			mq_gen_link(gen, g->nvlink_GBps, 0.35, "nvswitch", "n%unvswitch%u", node, i);
+	const char *class = peer_class(g);
+
 	if (g->intra == MQ_INTRA_MESH)
 		for (uint32_t a = 0; a < g->gpus; a++)
 			for (uint32_t b = a + 1; b < g->gpus; b++) {
 				if (pair_GBps(g, a, b) > 0)
-					mq_gen_link(gen, pair_GBps(g, a, b), 0.7, "nvlink", "n%unvlink%u_%u", node, a,
+					mq_gen_link(gen, pair_GBps(g, a, b), 0.7, class, "n%u%s%u_%u", node, class, a,
 						    b);
 			}
 }
@@ -198,7 +205,7 @@ void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
 		step(gen, "n%unvswitch%u_UP", node, a);
 		step(gen, "n%unvswitch%u_DOWN", node, b);
 	} else if (g->intra == MQ_INTRA_MESH && pair_GBps(g, a, b) > 0) {
-		step(gen, "n%unvlink%u_%u_%s", node, a < b ? a : b, a < b ? b : a, a < b ? "UP" : "DOWN");
+		step(gen, "n%u%s%u_%u_%s", node, peer_class(g), a < b ? a : b, a < b ? b : a, a < b ? "UP" : "DOWN");
 	} else {
 		pcie_path(gen, node, g, a, b);
 	}

@@ -213,6 +213,8 @@ struct mq_left_out {
 };
 MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct mq_left_out *what,
 					   struct mq_arena *arena);
+/* Is it one of AMD's, whose links between GPUs are xGMI? By its name: calibrations have no vendor. */
+MQ_API bool mq_calib_is_amd(const struct mq_device_calib *device);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
  * "omnipath", "tcpxo", "gib", "tcpx", "host"), NULL for links that have none (loopback, other). */
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);

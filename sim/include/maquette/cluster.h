@@ -24,6 +24,7 @@ enum mq_device_kind { MQ_GPU, MQ_CPU };
 
 enum mq_link_class {
 	MQ_LINK_NVLINK,
+	MQ_LINK_XGMI, /* AMD's links between GPUs; calibrated as NVLink */
 	MQ_LINK_NVSWITCH,
 	MQ_LINK_PCIE,        /* a device's own lanes */
 	MQ_LINK_PCIE_SWITCH, /* uplink of a PCIe switch, shared by the devices below */

@@ -199,6 +199,9 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	MQ_TRY(mq_tuning_resolve(&text, arena, err));
 	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
 	MQ_TRY(load_whole(request, arena, model, err));
+	if (request->seq && !(*model)->seq)
+		return mq_bad(err, "--seq %u: model '%s' has no sequences of tokens; leave it out", request->seq,
+			      (*model)->name);
 	MQ_TRY(mq_tuning_apply(&tuning, arena, model, err));
 	mq_model_mark_gemms(request, *model);
 	mq_model_find_alike(*model, arena);
