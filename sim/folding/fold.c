@@ -29,11 +29,13 @@
 enum {
 	MOST_TOLD = 8,  /* communications that one view tells to be unlike in different places */
 	MOST_FINER = 8, /* views that are like the one before without what it told */
+	SOON = 3,
+	SLOWLY = 24, /* periods in which pipelines fill: most, and nearly all (chosen) */
 };
 
 struct mq_folding {
 	struct mq_low *low; /* NULL: there is no other view */
-	bool fold, keep_tasks;
+	bool fold, keep_tasks, steady;
 	/* Of the last view: who stands for each position of a stage; in how many blocks those that are alike were looked
 	 * for, which made so many classes, and how many views of these there were; how much of what was told it heard. */
 	uint32_t *like, n_classes, n_blocks, most_classes, n_finer, n_heard;
@@ -42,7 +44,9 @@ struct mq_folding {
 	const double **told_s; /* [n_told][positions] see mq_folding_apart */
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
-	char why[128]; /* the first classes that the next view might have had were refused */
+	struct mq_view last;
+	uint32_t filling; /* periods of it, see mq_low_steady */
+	char why[128];    /* the first classes that the next view might have had were refused */
 };
 
 static bool refuse(struct mq_folding *f, const char *why)
@@ -320,7 +324,11 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 	struct mq_folding *f = *folding = mq_arena_alloc(arena, sizeof(*f));
 
 	*f = (struct mq_folding){
-		.fold = request->fold, .keep_tasks = request->keep_tasks, .lowered = lowered, .arena = arena
+		.fold = request->fold,
+		.keep_tasks = request->keep_tasks,
+		.steady = request->steady,
+		.lowered = lowered,
+		.arena = arena,
 	};
 	return mq_low_begin(&request->lower, arena, lowered, &f->low, err);
 }
@@ -349,18 +357,20 @@ static bool make_templates(struct mq_folding *f, const bool *active)
 	return true;
 }
 
-/* The schedule of the templates; no view follows one that has none. */
-static void string(struct mq_folding *f, const struct mq_fold *fold, struct mq_view *view)
+/* The schedule of the templates; no view follows one that has none, or is of all devices and micro-batches. */
+static void string(struct mq_folding *f, const struct mq_fold *fold, uint32_t filling, struct mq_view *view)
 {
 	const char *otherwise = f->fold ? "; use fewer micro-batches" : MQ_LOW_FOLD;
+	const struct mq_steady *steady;
 
 	if (*f->why)
 		otherwise = mq_arena_printf(
 			f->arena, ", and identical ranks cannot be folded (%s); use fewer micro-batches", f->why);
-	struct mq_schedule *schedule = mq_low_string(f->low, otherwise);
+	struct mq_schedule *schedule = mq_low_string(f->low, otherwise, f->steady ? filling : 0, &steady);
 
-	*view = (struct mq_view){ .schedule = schedule, .fold = fold };
-	if (schedule && fold)
+	*view = f->last = (struct mq_view){ .schedule = schedule, .fold = fold, .steady = steady };
+	f->filling = filling;
+	if (schedule && (fold || steady))
 		return;
 	f->lowered->schedule = schedule;
 	if (schedule && f->low->rq.held)
@@ -377,6 +387,10 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 	*f->why = '\0';
 	if (!f->low)
 		return MQ_OK;
+	if (f->last.steady) { /* the pipeline was not full yet */
+		string(f, f->last.fold, f->filling < SLOWLY ? SLOWLY : 0, view);
+		return MQ_OK;
+	}
 	while ((fold = decide(f, &active))) {
 		bool exact;
 
@@ -384,12 +398,12 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 			return MQ_OK;
 		MQ_TRY(verify(f, fold, &exact, err));
 		if (exact) {
-			string(f, fold, view);
+			string(f, fold, SOON, view);
 			return MQ_OK;
 		}
 	}
 	if (make_templates(f, NULL))
-		string(f, NULL, view);
+		string(f, NULL, SOON, view);
 	return MQ_OK;
 }
 

@@ -8,8 +8,8 @@
  *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
  *            lowered parts, with costs, that the others would see the same (replica_flows.h, equivalence_classes.h).
  *            Where that is so, runs of tasks of fixed length are fused (fuse.h);
- *   who runs a view looks whether the run kept the promise (mq_timeline.fold_inexact: who meets whom on a link is
- *            known only then) and asks for the next view if not.
+ *   who runs a view looks whether the run kept the promise (mq_timeline.inexact: who meets whom on a link is known
+ *            only then, and whether micro-batches take the same time) and asks for the next view if not.
  * Only this last loop goes round. The last view, the whole schedule, needs no proof and keeps every promise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_FOLD_H
@@ -21,6 +21,7 @@
 struct mq_fold_request {
 	struct mq_lower_request lower; /* what it points to is borrowed until mq_folding_end */
 	bool fold;                     /* false: there is one view, the whole schedule */
+	bool steady;                   /* views may leave out micro-batches that repeat others */
 	bool keep_tasks;               /* none is fused with others: reports show each */
 };
 
@@ -31,7 +32,8 @@ struct mq_folding;
 enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
 				struct mq_lowered *lowered, struct mq_folding **folding, struct mq_err *err);
 
-/* The next view: one whose classes keep apart what was told, or those of smaller blocks, or the whole schedule.
+/* The next view: all micro-batches of the last one where that left out some, or one whose classes keep apart what was
+ * told, or those of smaller blocks, or the whole schedule.
  * view->schedule is NULL where the verdict forbids one, or the one before was the whole schedule. */
 enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err);
 

@@ -6,8 +6,9 @@
  *   fold     the schedule's devices are representatives: each stands for `weight` equal ranks that have no tasks of
  *            their own. Communicators list the cluster ranks of all members, so that a collective has its true cost
  *            and its flows go to the real neighbours; flows of ranks left out count on every link (replica_flows.h);
+ *   steady   micro-batches that repeat others are left out (schedule/events.h);
  *   rounds   the tasks are several steps, of one job or of several, one after another (schedule/events.h).
- * Neither is part of a schedule: what is saved or replayed has none.
+ * None of these is part of a schedule: what is saved or replayed has none.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_VIEW_H
 #define MQ_FOLDING_VIEW_H
@@ -53,6 +54,7 @@ struct mq_view {
 	const struct mq_schedule *schedule;
 	const struct mq_fold *fold;     /* NULL: every device of the plan is simulated */
 	const struct mq_rounds *rounds; /* NULL: one step */
+	const struct mq_steady *steady; /* NULL: all micro-batches are there */
 };
 
 /* What a compute task of a schedule stands for, NULL: for itself. */

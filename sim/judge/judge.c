@@ -71,7 +71,7 @@ static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *fol
 		if (!out->view.schedule)
 			return MQ_OK;
 		MQ_TRY(run(j, arena, out, err));
-	} while (out->result.verdict == MQ_VERDICT_OK && out->view.fold && out->timeline.fold_inexact);
+	} while (out->result.verdict == MQ_VERDICT_OK && (out->view.fold || out->view.steady) && out->timeline.inexact);
 	return MQ_OK;
 }
 
@@ -84,9 +84,11 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.max_tasks = j->max_tasks,
 							.simulation_s = j->simulation_s,
 							.memory_only = !j->execute,
+							.fits_only = j->times_only,
 							.replays = j->replays,
 							.alike = !j->keep_tasks },
 					     .fold = j->fold && !j->jitter.draws,
+					     .steady = j->times_only && j->execute == mq_execute_analytic,
 					     .keep_tasks = j->keep_tasks };
 	struct mq_folding *folding;
 	enum mq_status status = mq_folding_begin(&ask, arena, &out->lowered, &folding, err);

@@ -12,7 +12,7 @@ struct mq_judge {
 	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
 	bool keep_tasks;  /* see mq_fold_request; without, what links of a folded schedule carry is not told either */
-	bool times_only;  /* the step's time and memory alone are told, not what they are made of */
+	bool times_only;  /* the step's time, and whether it fits, are told alone, not what they are made of */
 	double max_tasks; /* see mq_lower_request */
 	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;

@@ -253,10 +253,10 @@ static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 	note_newest(in, base);
 }
 
-/* The template of a slot. */
-static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank)
+/* The template of a slot, of so many micro-batches. */
+static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank, uint32_t micro_batches)
 {
-	bool last = slot->micro_batch + 1 == low->plan->micro_batches;
+	bool last = slot->micro_batch + 1 == micro_batches;
 	uint32_t pass = slot->pass, stage = mq_low_stage(low, rank, slot->chunk);
 
 	if (pass != MQ_PASS_F && last)
@@ -270,34 +270,52 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 
 /* Called for the slots of a rank in their order; `reducing` begins false. It ends with the first micro-batch's pass of
  * the last chunk, which has waited for the last parameters. */
-static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank,
+static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t index,
 					     bool *reducing)
 {
-	uint32_t index = template_of(low, slot, rank);
 	bool whole = *reducing || (low->prog.whole && low->prog.reduces[index]);
 
 	*reducing = whole && !(index % MQ_N_PASSES == MQ_PASS_F_FIRST && slot->chunk + 1 == low->plan->virtual);
 	return whole ? &low->prog.whole[index] : &low->prog.pass[index];
 }
 
-static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *slot, uint32_t n)
+bool mq_low_order(struct mq_low *low, uint32_t rank, uint32_t micro_batches, struct mq_order *order, char message[256])
 {
-	struct mq_low *low = in->low;
+	struct mq_plan plan = *low->plan;
 	bool reducing = false;
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t both = slot[i].turns ? 2 : 1;
+	plan.micro_batches = micro_batches;
+	*order = (struct mq_order){ 0 };
+	order->slot =
+		mq_pipeline_order(&plan, low->num.n_ranks, rank, low->train->infer, &low->scratch, &order->n, message);
+	order->t = mq_arena_array(&low->scratch, order->n, const struct mq_template *);
+	for (uint32_t i = 0; order->slot && i < order->n; i++) {
+		order->t[i] = template_at(low, &order->slot[i], template_of(low, &order->slot[i], rank, micro_batches),
+					  &reducing);
+		order->tasks += order->t[i]->n_tasks;
+	}
+	for (uint32_t k = 0; k < low->plan->virtual; k++) {
+		const struct mq_template *pass = &low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES];
+
+		order->tasks += pass[MQ_PASS_REDUCE].n_tasks + pass[MQ_PASS_POST].n_tasks;
+	}
+	return order->slot != NULL;
+}
+
+static void run_rank(struct instancer *in, uint32_t rank, const struct mq_order *order)
+{
+	struct mq_low *low = in->low;
+
+	for (uint32_t i = 0; i < order->n; i++) {
+		uint32_t both = order->slot[i].turns ? 2 : 1;
 		struct pass_instance pass[2];
 
-		for (uint32_t k = 0; k < both; k++) {
-			const struct mq_slot *now = &slot[i + k];
-
+		for (uint32_t k = 0; k < both; k++)
 			pass[k] = (struct pass_instance){
-				.t = template_at(low, now, rank, &reducing),
-				.stage = mq_low_stage(low, rank, now->chunk),
-				.micro_batch = now->micro_batch,
+				.t = order->t[i + k],
+				.stage = mq_low_stage(low, rank, order->slot[i + k].chunk),
+				.micro_batch = order->slot[i + k].micro_batch,
 			};
-		}
 		if (both == 2)
 			instantiate_pair(in, pass);
 		else
@@ -312,39 +330,22 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 		}
 }
 
-/* Tasks that run_rank makes. */
-static double count_tasks(const struct mq_low *low, uint32_t rank, const struct mq_slot *slot, uint32_t n)
-{
-	bool reducing = false;
-	double tasks = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		tasks += template_at(low, &slot[i], rank, &reducing)->n_tasks;
-	for (uint32_t k = 0; k < low->plan->virtual; k++) {
-		const struct mq_template *pass = &low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES];
-
-		tasks += pass[MQ_PASS_REDUCE].n_tasks + pass[MQ_PASS_POST].n_tasks;
-	}
-	return tasks;
-}
-
-struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
+struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise, uint32_t filling,
+				  const struct mq_steady **steady)
 {
 	struct instancer in = { low, NULL };
-	uint32_t n = low->prog.schedule->n_devices * MQ_N_STREAMS;
-	uint32_t *count = mq_arena_array(&low->scratch, low->num.n_ranks, uint32_t);
-	struct mq_slot **slot = mq_arena_array(&low->scratch, low->num.n_ranks, struct mq_slot *);
+	struct mq_schedule *s = low->prog.schedule;
+	struct mq_order *order = mq_arena_array(&low->scratch, low->num.n_ranks, struct mq_order);
 	double tasks = 0;
 
-	in.newest = mq_arena_none(&low->scratch, n);
+	*steady = NULL;
+	in.newest = mq_arena_none(&low->scratch, s->n_devices * MQ_N_STREAMS);
 	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
-		slot[r] = mq_pipeline_order(low->plan, low->num.n_ranks, r, low->train->infer, &low->scratch, &count[r],
-					    low->out->message);
-		if (!slot[r]) {
+		if (!mq_low_order(low, r, low->plan->micro_batches, &order[r], low->out->message)) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
 			return NULL;
 		}
-		tasks += count_tasks(low, r, slot[r], count[r]);
+		tasks += order[r].tasks;
 	}
 	if (tasks > most_tasks(low)) {
 		verdict(low->out, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks,
@@ -353,11 +354,15 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 	}
 	if (too_dear(low, tasks, TASK_S))
 		return NULL;
-	low->prog.schedule->task_room = (uint32_t)tasks;
-	low->prog.schedule->task = mq_arena_array(low->arena, low->prog.schedule->task_room, struct mq_task);
+	if (filling)
+		*steady = mq_low_steady(low, filling, order);
+	s->n_tasks = s->n_deps = s->task_room = 0;
 	for (uint32_t r = 0; r < low->num.n_ranks; r++)
-		run_rank(&in, r, slot[r], count[r]);
-	return low->prog.schedule;
+		s->task_room += (uint32_t)order[r].tasks;
+	s->task = mq_arena_array(low->arena, s->task_room, struct mq_task);
+	for (uint32_t r = 0; r < low->num.n_ranks; r++)
+		run_rank(&in, r, &order[r]);
+	return s;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------------------------- */

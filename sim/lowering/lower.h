@@ -29,6 +29,7 @@ struct mq_lower_request {
 	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
 	double simulation_s;         /* and one whose simulation takes longer, as far as its size tells; 0 = no limit */
 	bool memory_only;            /* stop after the memory verdict: no schedule */
+	bool fits_only;              /* of the memory of a plan that fits nobody asks more than that it does */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
 	struct mq_replays *replays;    /* NULL, or one that is asked and filled */

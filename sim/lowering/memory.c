@@ -202,6 +202,10 @@ static void run_replay(struct mq_low *low, const struct mq_allocator_replay *rep
 	struct mq_allocator_use use;
 	double safe_B = limit_B / mq_question_memory_high(&low->q);
 
+	if (low->rq.fits_only && m->peak_B <= limit_B && replay_fits(low, replay, limit_B - m->reserve_B, &use)) {
+		lose(m, fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), 0);
+		return;
+	}
 	replay_fits(low, replay, INFINITY, &use);
 	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;
 	if (limit_B <= 0 || m->peak_B > limit_B || all_B <= safe_B) {

@@ -21,6 +21,7 @@
 #include "base/index.h"
 #include "lowering/lower.h"
 #include "lowering/mesh.h"
+#include "schedule/events.h"
 
 enum mq_pass {
 	MQ_PASS_F,
@@ -418,6 +419,18 @@ struct mq_slot {
 struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank, bool infer,
 				  struct mq_arena *arena, uint32_t *n, char message[256]);
 
+/* ---- steady.c: micro-batches that repeat those before them -------------------------------------------- */
+/* The passes of a rank, the template of each, and the tasks that these and what follows them have. */
+struct mq_order {
+	struct mq_slot *slot;         /* [n] */
+	const struct mq_template **t; /* [n] */
+	uint32_t n;
+	double tasks;
+};
+/* Replaces the orders of all ranks by those of fewer micro-batches, where the passes of those that are left out are
+ * those of others again. `filling`: periods before those that are to be alike. NULL: no order is changed. */
+const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, struct mq_order *order);
+
 /* ---- pair.c: a forward and a backward pass that take turns ------------------------------------------ */
 /* The order in which the tasks of both are begun: [tasks of both], those of `backward` counted on from the
  * forward ones. Keeps the order of each template on every device. */
@@ -438,8 +451,12 @@ enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_ar
  * REFUSED, so many tasks would take too long; known from those that were made last, or from a part of these. */
 bool mq_low_templates(struct mq_low *low, const bool *active);
 /* The schedule that these templates make, or NULL and a verdict; `otherwise`: what to do where it has too many tasks,
- * behind the words that say so. */
-struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise);
+ * behind the words that say so. `filling`: as for mq_low_steady, 0 = no micro-batch is left out. Any number of
+ * times, each from the start. */
+struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise, uint32_t filling,
+				  const struct mq_steady **steady);
+/* The order of a rank in a step of so many micro-batches; false: there is none, the message says why. */
+bool mq_low_order(struct mq_low *low, uint32_t rank, uint32_t micro_batches, struct mq_order *order, char message[256]);
 /* Of no use where nobody may fold. */
 #define MQ_LOW_FOLD "; let identical ranks be folded (no --no-fold, no --schedule)"
 void mq_low_end(struct mq_low *low);

@@ -31,6 +31,18 @@ struct mq_rounds {
 	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
 };
 
+/* A step of many micro-batches of which only some are in the schedule: those left out, `periods` times as many as a
+ * period has, would follow the periods that are there, and do the same. */
+struct mq_stretch {
+	uint32_t first, n;
+};
+struct mq_steady {
+	double periods;
+	uint32_t n;
+	struct mq_stretch
+		*last; /* [n] tasks of each pipeline rank's last period; as many before them are the two before */
+};
+
 /* `rounds`: NULL = the schedule is one step. Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT:
  * a send without recv, a communicator that some member does not call as often, a group cut in two by another task of
  * its stream, ... Does not look for cycles. */

@@ -23,7 +23,7 @@ struct mq_timeline {
 	/* A folded schedule (folding/view.h); NULL where every device is simulated. */
 	const double *weight;       /* [n_devices] ranks that each device stands for */
 	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
-	bool fold_inexact;          /* communications met on a link: the rest is not filled, run another view */
+	bool inexact; /* the view did not keep its promise (folding/fold.h): the rest is not filled, run the next */
 	/* Inexact: [the fold's positions] seconds of a communication that took longer in some places than in others,
 	 * NAN where it has no member; or NULL. */
 	double *apart_s;

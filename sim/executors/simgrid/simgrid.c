@@ -447,8 +447,8 @@ enum mq_status mq_execute_simgrid_counted(const struct mq_exec_request *request,
 		MQ_TRY(mq_sharing_mark_paced(&sim->sharing, err));
 	}
 	MQ_TRY(settle(sim, verdict, err));
-	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
-	if (timeline->fold_inexact)
+	timeline->inexact = sim->costing.uneven; /* some rank left out is not like its representative */
+	if (timeline->inexact)
 		return mq_sim_folded_apart(sim, &timeline->apart_s, err);
 	if (*verdict != MQ_VERDICT_OK)
 		return MQ_OK;
