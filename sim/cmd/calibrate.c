@@ -714,4 +714,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return calibrate(&c, err);
 }
 
-const struct mq_command mq_command_calibrate = { "calibrate", "measure hardware and fit its parameters", run };
+MQ_DEFINE_COMMAND(calibrate, "measure hardware and fit its parameters");

@@ -11,6 +11,9 @@ struct mq_command {
 	/* argv[0] is the command's own name. Returns the status; main prints the message and exits. */
 	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
 };
+/* The end of a command's file, after its static function `run`. */
+#define MQ_DEFINE_COMMAND(name_, summary_) \
+	const struct mq_command mq_command_##name_ = { .name = #name_, .summary = summary_, .run = run }
 
 extern const struct mq_command *const mq_commands[]; /* NULL-terminated, sorted by name */
 

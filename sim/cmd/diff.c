@@ -146,6 +146,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return compare(&o, &session, err);
 }
 
-const struct mq_command mq_command_diff = { .name = "diff",
-					    .summary = "why one plan beats another, by term",
-					    .run = run };
+MQ_DEFINE_COMMAND(diff, "why one plan beats another, by term");

@@ -303,6 +303,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);
 }
 
-const struct mq_command mq_command_export = { .name = "export",
-					      .summary = "a plan as launch settings, or launch settings as a plan",
-					      .run = run };
+MQ_DEFINE_COMMAND(export, "a plan as launch settings, or launch settings as a plan");

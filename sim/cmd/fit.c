@@ -99,8 +99,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_fit = {
-	.name = "fit",
-	.summary = "fit parameters to tables of measured runs",
-	.run = run,
-};
+MQ_DEFINE_COMMAND(fit, "fit parameters to tables of measured runs");

@@ -307,6 +307,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		      o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
 }
 
-const struct mq_command mq_command_list = {
-	.name = "list", .summary = "engines, platforms, devices, models, executors or software there are", .run = run
-};
+MQ_DEFINE_COMMAND(list, "engines, platforms, devices, models, executors or software there are");

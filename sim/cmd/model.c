@@ -240,8 +240,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-const struct mq_command mq_command_model = {
-	.name = "model",
-	.summary = "what a model is: ops, parameters, FLOPs, bytes, in total and per op",
-	.run = run,
-};
+MQ_DEFINE_COMMAND(model, "what a model is: ops, parameters, FLOPs, bytes, in total and per op");

@@ -306,8 +306,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return mq_bad(err, "say generate, check, show or import; see --help");
 }
 
-const struct mq_command mq_command_platform = {
-	.name = "platform",
-	.summary = "generate, check, show or import a cluster",
-	.run = run,
-};
+MQ_DEFINE_COMMAND(platform, "generate, check, show or import a cluster");

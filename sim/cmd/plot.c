@@ -537,6 +537,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_plot = { .name = "plot",
-					    .summary = "figures (PNG, SVG) of a results folder",
-					    .run = run };
+MQ_DEFINE_COMMAND(plot, "figures (PNG, SVG) of a results folder");

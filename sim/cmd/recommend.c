@@ -374,8 +374,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_recommend = {
-	.name = "recommend",
-	.summary = "the fewest devices that keep a date or a rate, and their price",
-	.run = run,
-};
+MQ_DEFINE_COMMAND(recommend, "the fewest devices that keep a date or a rate, and their price");

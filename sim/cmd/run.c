@@ -99,6 +99,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_run = { .name = "run",
-					   .summary = "run what a job file (FILE.ini) says",
-					   .run = run };
+MQ_DEFINE_COMMAND(run, "run what a job file (FILE.ini) says");

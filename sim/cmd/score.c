@@ -123,8 +123,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return score(&o, err);
 }
 
-const struct mq_command mq_command_score = {
-	.name = "score",
-	.summary = "hold predictions against a table of measured runs",
-	.run = run,
-};
+MQ_DEFINE_COMMAND(score, "hold predictions against a table of measured runs");

@@ -138,6 +138,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_search = { .name = "search",
-					      .summary = "search for the best plan: the main job",
-					      .run = run };
+MQ_DEFINE_COMMAND(search, "search for the best plan: the main job");

@@ -339,6 +339,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return run_simulation(&o, &session, err);
 }
 
-const struct mq_command mq_command_simulate = { .name = "simulate",
-						.summary = "one plan: time, memory, timeline, trace, bottleneck",
-						.run = run };
+MQ_DEFINE_COMMAND(simulate, "one plan: time, memory, timeline, trace, bottleneck");

@@ -111,6 +111,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return solve(&o, &arena, err);
 }
 
-const struct mq_command mq_command_solve = { .name = "solve",
-					     .summary = "an engine's own problem from explicit tables",
-					     .run = run };
+MQ_DEFINE_COMMAND(solve, "an engine's own problem from explicit tables");

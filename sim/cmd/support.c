@@ -263,6 +263,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-const struct mq_command mq_command_support = { .name = "support",
-					       .summary = "what of a question is covered, before anything is simulated",
-					       .run = run };
+MQ_DEFINE_COMMAND(support, "what of a question is covered, before anything is simulated");

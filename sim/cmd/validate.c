@@ -262,4 +262,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_validate = { "validate", "replay the best plans on real hardware", run };
+MQ_DEFINE_COMMAND(validate, "replay the best plans on real hardware");

@@ -504,6 +504,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_whatif = { .name = "whatif",
-					      .summary = "a what-if study: one row per point of its lists",
-					      .run = run };
+MQ_DEFINE_COMMAND(whatif, "a what-if study: one row per point of its lists");

@@ -12,4 +12,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return mq_pool_serve(argc - 1, argv + 1, err);
 }
 
-const struct mq_command mq_command_worker = { .name = "worker", .summary = NULL, .run = run };
+MQ_DEFINE_COMMAND(worker, NULL);
