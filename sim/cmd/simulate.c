@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/simulate/spread.h"
 #include "cmd/validate/plans.h"
 #include "session/pages/page.h"
+#include "session/jitter_samples.h"
 #include "session/search_run.h"
 #include "session/trust.h"
 #include "judge/memory_outputs.h"
@@ -21,7 +21,9 @@ struct options {
 	uint32_t timeline;
 	double file_MB; /* 0 = no limit */
 	struct mq_list against;
-	struct mq_spread_asked spread;
+	const char *jitter_text, *failures_text; /* key=value,...; NULL = not asked */
+	struct mq_jitter jitter;                 /* as read; draws, mtbf_h 0: not asked */
+	struct mq_failures failures;
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -33,10 +35,10 @@ static const struct mq_arg options[] = {
 	    "result is printed only",
 	    .letter = 'o', .flags = MQ_ARG_QUIET),
 	ROW(WORD, "executor", analytic, "NAME", "what simulates", .words = "simgrid|analytic", .flags = MQ_ARG_ALWAYS),
-	ROW(TEXT, "jitter", spread.jitter, "KEY=VALUE,...",
+	ROW(TEXT, "jitter", jitter_text, "KEY=VALUE,...",
 	    "quantiles of the step over samples: device and kernel (deviations of the logarithm of their time), stragglers "
 	    "(share of the devices), slowdown (theirs), draws (100 samples)"),
-	ROW(TEXT, "failures", spread.failures, "KEY=VALUE,...",
+	ROW(TEXT, "failures", failures_text, "KEY=VALUE,...",
 	    "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s"),
 	ROW(TEXT, "trace", trace, "FILE", "Chrome / Perfetto trace; compressed where FILE ends in .gz"),
 	ROW(FLAG, "intervals", intervals, NULL,
@@ -167,20 +169,92 @@ static void print_json(const struct simulation *s)
 	printf("%s}\n", s->said);
 }
 
-/* What --jitter and --failures ask, of a plan whose step is known. */
-static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
+/* ---- --jitter and --failures ------------------------------------------------------------------------------- */
+
+static enum mq_status read_spread(struct options *o, struct mq_arena *arena, struct mq_err *err)
+{
+	if (o->jitter_text) {
+		mq_opt_defaults(mq_jitter_opts, &o->jitter);
+		MQ_TRY(mq_opt_parse(mq_jitter_opts, &o->jitter, "--jitter", o->jitter_text, arena, err));
+	}
+	if (!o->failures_text)
+		return MQ_OK;
+	mq_opt_defaults(mq_failures_opts, &o->failures);
+	MQ_TRY(mq_opt_parse(mq_failures_opts, &o->failures, "--failures", o->failures_text, arena, err));
+	if (!(o->failures.mtbf_h > 0))
+		return mq_bad(err,
+			      "--failures %s: mtbf_h is missing: give the mean time between failures of "
+			      "one device, hours",
+			      o->failures_text);
+	return MQ_OK;
+}
+
+static enum mq_status write_draws(const struct simulation *s, const struct mq_jitter_samples *d, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_draws, s->options->dir, &s->session->arena, err));
+	for (uint32_t i = 0; i < d->n; i++)
+		mq_csv_row(&w, "%u,%g", i, d->step_s[i]);
+	return mq_csv_close(&w, err);
+}
+
+static enum mq_status say_draws(const struct simulation *s, FILE *words, struct mq_err *err)
 {
 	const struct options *o = s->options;
-	const struct mq_spread spread = { s->session, &s->plan, &s->result, o->analytic, o->json, o->dir };
+	char p50[32], p90[32], p99[32], mean[32];
+	struct mq_jitter_samples d;
+
+	MQ_TRY(mq_session_jitter_sample(s->session, &s->plan, &o->jitter, o->analytic, &d, err));
+	if (d.none)
+		return mq_fail(err, mq_verdict_status(d.refused.verdict),
+			       "--jitter: every rank is simulated, and that is %s: %s",
+			       mq_verdict_name(d.refused.verdict), d.refused.message);
+	if (o->json)
+		fprintf(words,
+			", \"step_p50_s\": %.9g, \"step_p90_s\": %.9g, \"step_p99_s\": %.9g, \"step_mean_s\": %.9g",
+			d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s));
+	else
+		fprintf(words, "step time over %u draws: p50 %s, p90 %s, p99 %s, mean %s (%+.1f %%)\n", d.n,
+			mq_text_s(d.p50_s, p50), mq_text_s(d.p90_s, p90), mq_text_s(d.p99_s, p99),
+			mq_text_s(d.mean_s, mean), 100 * (d.mean_s / s->result.step_time_s - 1));
+	return o->dir ? write_draws(s, &d, err) : MQ_OK;
+}
+
+static void say_goodput(const struct simulation *s, FILE *words)
+{
+	struct mq_goodput g = mq_session_goodput(s->session, &s->plan, &s->result, &s->options->failures);
+	char bytes[32], write[32];
+
+	if (s->options->json)
+		fprintf(words,
+			", \"goodput\": %.9g, \"checkpoint_interval_s\": %.9g, \"mtbf_s\": %.9g, "
+			"\"checkpoint_B\": %.9g, \"checkpoint_s\": %.9g",
+			g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
+	else
+		fprintf(words, "goodput %.2f %%: a failure every %.4g h, %s saved in %s every %.4g min\n",
+			100 * g.goodput, g.mtbf_s / 3600, mq_text_B(g.checkpoint_B, bytes),
+			mq_text_s(g.checkpoint_s, write), g.interval_s / 60);
+}
+
+/* Of a plan whose step is known: lines, or members of JSON that begin with a comma each. */
+static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
+{
+	bool ran = s->result.verdict == MQ_VERDICT_OK;
+	enum mq_status status = MQ_OK;
 	size_t size;
 	FILE *words = open_memstream(&s->said, &size);
 
 	mq_assert(words);
-	enum mq_status status =
-		s->result.verdict == MQ_VERDICT_OK ? mq_spread_say(&spread, &o->spread, words, err) : MQ_OK;
+	if (ran && s->options->jitter.draws)
+		status = say_draws(s, words, err);
+	if (ran && status == MQ_OK && s->options->failures.mtbf_h > 0)
+		say_goodput(s, words);
 	fclose(words);
 	return status;
 }
+
+/* ---- the step ---------------------------------------------------------------------------------------------- */
 
 /* The analytic executor needs no SimGrid: it runs here. */
 static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
@@ -332,7 +406,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape, export --import FILE that of launch settings");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
-	MQ_TRY(mq_spread_read(&o.spread, &arena, err));
+	MQ_TRY(read_spread(&o, &arena, err));
 	mq_asked_limit_simulation(&o.asked);
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	mq_session_note(&session, stderr);
