@@ -77,14 +77,6 @@ static bool unquote(char *value)
 	return !*at || *at == ';' || *at == '#';
 }
 
-/* Ends the value where a comment begins: at a ';' after a blank. */
-static void cut_comment(char *value)
-{
-	for (char *c = value; *c; c++)
-		if (*c == ';' && (c == value || isspace((unsigned char)c[-1])))
-			*c = '\0';
-}
-
 static enum mq_status read_line(struct mq_ini_item *item, char *line, mq_ini_take *take, void *context,
 				struct mq_err *err)
 {
@@ -106,8 +98,10 @@ static enum mq_status read_line(struct mq_ini_item *item, char *line, mq_ini_tak
 	if (item->quoted && !unquote(value))
 		return mq_bad(err, "%s:%u: the value of %s begins with a quotation mark and does not end with one",
 			      item->path, item->line, trim(text));
-	if (!item->quoted) {
-		cut_comment(value);
+	if (!item->quoted) { /* a comment begins at a ';' after a blank */
+		for (char *c = value; *c; c++)
+			if (*c == ';' && (c == value || isspace((unsigned char)c[-1])))
+				*c = '\0';
 		value = trim(value);
 	}
 	item->key = trim(text);

@@ -8,14 +8,6 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
-/* Is the text the list, and not the name of a file? */
-static bool is_list(const char *text)
-{
-	double alone;
-
-	return mq_parse_f64(text, &alone) || (strchr(text, ',') && (isdigit((unsigned char)*text) || *text == '.'));
-}
-
 static bool separates(char c)
 {
 	return isspace((unsigned char)c) || c == ',';
@@ -28,11 +20,14 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 	char *words;
 	size_t size;
 	uint32_t room = 0, line = 1;
-	bool file = !is_list(text);
+	double alone;
+	bool list =
+		mq_parse_f64(text, &alone) ||
+		(strchr(text, ',') && (isdigit((unsigned char)*text) || *text == '.')); /* else the name of a file */
 
 	*number = NULL;
 	*n = 0;
-	if (!file)
+	if (list)
 		words = mq_arena_strdup(arena, text);
 	else if (mq_text_read(text, 64, arena, &words, &size, err) != MQ_OK)
 		return mq_wrap(err, "%s", what);
@@ -54,7 +49,7 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 		const char *word = mq_arena_printf(arena, "%.*s", (int)length, words);
 		if (!mq_parse_f64(word, &value) || value < 0)
 			return mq_bad(err, "%s %s%s: '%.40s' is no number >= 0; give numbers, or a file of them", what,
-				      from, file ? mq_arena_printf(arena, ":%u", line) : "", word);
+				      from, list ? "" : mq_arena_printf(arena, ":%u", line), word);
 		if (*n == most)
 			return mq_bad(err, "%s %s: more than %u numbers", what, from, most);
 		MQ_PUSH(arena, *number, *n, room, value);

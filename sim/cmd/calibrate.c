@@ -582,18 +582,6 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 	return fit_part(&between, &calls, &fit[1], err);
 }
 
-/* The links between nodes, where logs tell of those inside one too. */
-static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group *group, struct mq_calibration *fit,
-				  struct mq_err *err)
-{
-	struct calibrate between = *c;
-	struct input calls = { .observed = group->observed, .n_devices = group->ranks };
-
-	between.link_class = group->link_class;
-	printf("between nodes (%u ranks on %u):\n", group->ranks, group->nodes);
-	return fit_part(&between, &calls, fit, err);
-}
-
 /* The platform file of this node. Its links name the class of a GPU's: a class of its own for the compute capability,
  * since what was measured here comes before what is known of the class at large. */
 static enum mq_status save_platform(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
@@ -624,8 +612,15 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	MQ_TRY(fit_part(c, in, &fit[0], err));
 	if (c->cpus)
 		MQ_TRY(fit_cpus(c, &fit[1], err));
-	if (in->logs.second)
-		MQ_TRY(fit_between(c, in->logs.second, &fit[n++], err));
+	const struct mq_log_group *second = in->logs.second;
+	if (second) { /* the links between nodes, where logs tell of those inside one too */
+		struct calibrate between = *c;
+		struct input calls = { .observed = second->observed, .n_devices = second->ranks };
+
+		between.link_class = second->link_class;
+		printf("between nodes (%u ranks on %u):\n", second->ranks, second->nodes);
+		MQ_TRY(fit_part(&between, &calls, &fit[n++], err));
+	}
 	if (fit->has_device)
 		MQ_TRY(save_platform(c, in, fit, err));
 	if (in->environment)
@@ -639,7 +634,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
 	if (c->cpus)
 		printf(", of %s and link class %s", c->cpu_type, fit[2].link.name);
-	if (in->logs.second)
+	if (second)
 		printf(" and %s", fit[n - 1].link.name);
 	putchar('\n');
 	return fit->has_device && fit->has_link && !in->trace ? check_probes(c, fit, err) : MQ_OK;

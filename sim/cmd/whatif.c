@@ -302,12 +302,6 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	return status;
 }
 
-static void show(const struct whatif *w, uint32_t n_done)
-{
-	if (isatty(2) && !w->o->worker)
-		fprintf(stderr, "\r%u of %u points", n_done, w->study.n_points);
-}
-
 /* Claims and does points until all are finished, by whomever. */
 static enum mq_status work(struct whatif *w, struct mq_err *err)
 {
@@ -326,7 +320,8 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 				did += !there;
 			}
 			n_done += finished(w, i);
-			show(w, n_done);
+			if (isatty(2) && !w->o->worker)
+				fprintf(stderr, "\r%u of %u points", n_done, w->study.n_points);
 		}
 		if (n_done == w->study.n_points)
 			return MQ_OK;

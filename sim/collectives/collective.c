@@ -89,12 +89,6 @@ static void slow_copies(const struct mq_coll_request *request, enum mq_proto pro
 		cost->bw_Bps = fmin(cost->bw_Bps, bus_Bps * request->n / (request->n - 1));
 }
 
-static void cap_rates(struct mq_flow_list *list, double bytes, double bw_Bps)
-{
-	for (uint32_t i = 0; i < list->n && isfinite(bw_Bps); i++)
-		list->flow[i].rate_Bps = list->flow[i].bytes / bytes * bw_Bps;
-}
-
 enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				    const struct mq_coll_request *request, struct mq_arena *arena,
 				    struct mq_coll_flows *flows, struct mq_err *err)
@@ -128,7 +122,8 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	flows->latency_s = flows->alone_s = cost.latency_s + extra_s;
 	if (!(request->bytes > 0))
 		return MQ_OK;
-	cap_rates(&list, request->bytes, cost.bw_Bps);
+	for (uint32_t i = 0; i < list.n && isfinite(cost.bw_Bps); i++)
+		list.flow[i].rate_Bps = list.flow[i].bytes / request->bytes * cost.bw_Bps;
 	MQ_TRY(mq_flows_time(cluster, request->rank, list.flow, list.n, arena, &busy_s, err));
 	flows->flow = list.flow;
 	flows->n_flows = list.n;

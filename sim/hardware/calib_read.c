@@ -36,12 +36,6 @@ struct reading {
 	uint32_t n, room;
 };
 
-/* Absence has a meaning of its own for these two. */
-static bool may_be_unknown(const struct mq_calib_field *f)
-{
-	return !strcmp(f->name, "price_per_h") || !strcmp(f->name, "power_W");
-}
-
 static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value, const char *path,
 				struct mq_err *err)
 {
@@ -82,7 +76,8 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
-		if (isnan(*mq_calib_at(f, entry)) && !may_be_unknown(f))
+		/* absence has a meaning of its own for these two */
+		if (isnan(*mq_calib_at(f, entry)) && strcmp(f->name, "price_per_h") && strcmp(f->name, "power_W"))
 			return mq_bad(err, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name, f->help);
 	return MQ_OK;
 }

@@ -83,14 +83,6 @@ void mq_low_units(const struct mq_low *low, uint32_t *unit_of)
 	}
 }
 
-static void number_units(struct mq_low *low)
-{
-	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
-	mq_low_units(low, low->num.unit_of);
-	for (uint32_t op = 0; op < low->model->n_ops; op++)
-		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
-}
-
 static void number_stages(struct mq_low *low)
 {
 	uint32_t n = low->model->n_ops;
@@ -208,7 +200,10 @@ void mq_low_number(struct mq_low *low)
 {
 	number_stages(low);
 	number_samples(low);
-	number_units(low);
+	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
+	mq_low_units(low, low->num.unit_of);
+	for (uint32_t op = 0; op < low->model->n_ops; op++)
+		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
 	number_devsets(low);
 	if (skips_no_chunk(low))
 		number_devices(low);

@@ -517,17 +517,6 @@ static void publish(struct mq_low *low, uint32_t stage)
 	}
 }
 
-/* What follows waits for every reduction. */
-static void await_gradients(struct mq_low *low)
-{
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
-		low->emit.copied[d] = MQ_NONE;
-		mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
-		if (low->plan->offload_optimizer)
-			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
-	}
-}
-
 void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_REDUCE);
@@ -546,7 +535,12 @@ void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 void mq_pass_post(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_POST);
-	await_gradients(low);
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) { /* what follows waits for every reduction */
+		low->emit.copied[d] = MQ_NONE;
+		mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
+		if (low->plan->offload_optimizer)
+			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+	}
 	if (low->plan->offload_optimizer)
 		copy_shards(low, stage, low->train->grad_dtype, true);
 	update(low, stage);

@@ -253,16 +253,6 @@ void mq_template_end(struct mq_low *low)
 
 /* ---- collectives ----------------------------------------------------------------------------------- */
 
-/* Of a new communicator: simulations still need everyone, for the cost and for the real neighbours. */
-static void remember_members(struct mq_low *low, const uint32_t *member, uint32_t n)
-{
-	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = low->prog.schedule->n_comms;
-	struct mq_members members = { n, all };
-
-	memcpy(all, member, n * sizeof(*all));
-	MQ_PUSH(low->arena, low->prog.member, known, low->prog.member_room, members);
-}
-
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
 {
 	struct mq_schedule *s = low->prog.schedule;
@@ -281,8 +271,12 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 	for (uint32_t i = 0; i < n; i++)
 		if (low->prog.index_of[member[i]] != MQ_NONE)
 			comm.rank[comm.n++] = low->prog.index_of[member[i]];
-	if (low->prog.active)
-		remember_members(low, member, n);
+	if (low->prog.active) { /* simulations still need everyone, for the cost and for the real neighbours */
+		uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = s->n_comms;
+
+		memcpy(all, member, n * sizeof(*all));
+		MQ_PUSH(low->arena, low->prog.member, known, low->prog.member_room, ((struct mq_members){ n, all }));
+	}
 	MQ_PUSH(low->arena, s->comm, s->n_comms, s->comm_room, comm);
 	return id;
 }

@@ -26,14 +26,6 @@ static double micro_batch_samples(const struct mq_low *low)
 	return low->train->batch / low->plan->micro_batches;
 }
 
-/* Uneven batch shares: this position's samples over the mean. */
-static double unevenness(const struct mq_low *low, const struct mq_config *c, uint32_t p)
-{
-	uint32_t n = c->split[MQ_DIM_BATCH];
-
-	return n == 1 ? 1 : mq_low_samples(low, c, p) * n / micro_batch_samples(low);
-}
-
 static const char *purpose_of(const struct mq_step *step)
 {
 	switch (step->role) {
@@ -200,9 +192,11 @@ static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_id
 	double part_B = t->share * t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
 
 	for (uint32_t s = 0; s < seats->n; s++) {
-		uint32_t p = seats->position[s];
+		uint32_t p = seats->position[s], n = c->split[MQ_DIM_BATCH];
+		/* Uneven batch shares: this position's samples over the mean. */
+		double share = n == 1 ? 1 : mq_low_samples(low, c, p) * n / micro_batch_samples(low);
 
-		emit_message(low, transfer, &state[s], s, p, part_B * unevenness(low, c, p));
+		emit_message(low, transfer, &state[s], s, p, part_B * share);
 	}
 }
 

@@ -308,14 +308,6 @@ static void write_quoted(FILE *f, const char *text)
 	json_decref(s);
 }
 
-static void write_decision(FILE *f, const struct mq_plan *p, enum mq_decision_id d)
-{
-	const char *quote = mq_decision(d)->kind == MQ_DECIDES_NAME ? "\"" : "";
-	char text[32];
-
-	fprintf(f, "  \"%s\": %s%s%s,\n", mq_decision(d)->name, quote, mq_plan_value_text(p, d, text), quote);
-}
-
 static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model, const struct mq_cluster *cluster)
 {
 	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
@@ -324,9 +316,14 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 	write_quoted(f, cluster->name ? cluster->name : "");
 	fprintf(f, ",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n", p->micro_batches,
 		mq_pipeline_name(p->pipeline), p->virtual);
-	for (int d = 0; d < MQ_N_DECISIONS; d++)
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		const char *quote = mq_decision(d)->kind == MQ_DECIDES_NAME ? "\"" : "";
+		char text[32];
+
 		if (mq_decision(d)->zero_is_open || !mq_plan_leaves(p, d))
-			write_decision(f, p, d);
+			fprintf(f, "  \"%s\": %s%s%s,\n", mq_decision(d)->name, quote, mq_plan_value_text(p, d, text),
+				quote);
+	}
 	fputs("  \"configs\": [\n", f);
 	for (uint32_t i = 0; i < p->n_configs; i++) {
 		write_config(f, &p->config[i]);

@@ -531,14 +531,6 @@ static void report_params(const struct runs *f, struct mq_csv_writer *w)
 		}
 }
 
-static void print_error(const struct mq_errors *s)
-{
-	if (s->n)
-		printf(" %7.2f %7.2f", 100 * s->mean, 100 * s->median);
-	else
-		printf(" %7s %7s", "-", "-");
-}
-
 static void report_tables(const struct runs *f, const bool *own, struct mq_csv_writer *w)
 {
 	printf("%-34s %5s %15s %15s %15s\n", "", "", "start", "fitted", "left out");
@@ -552,7 +544,10 @@ static void report_tables(const struct runs *f, const bool *own, struct mq_csv_w
 			of[which] = stats_of(f, t, which);
 		printf("%-34s %5u", stem, of[FITTED].n);
 		for (enum which which = START; which <= LEFT_OUT; which++)
-			print_error(&of[which]);
+			if (of[which].n)
+				printf(" %7.2f %7.2f", 100 * of[which].mean, 100 * of[which].median);
+			else
+				printf(" %7s %7s", "-", "-");
 		mq_csv_row(&w[TABLES], "%s,%u,%g,%g,%g,%g,%g,%g", stem, of[FITTED].n, of[START].mean, of[START].median,
 			   of[FITTED].mean, of[FITTED].median, of[LEFT_OUT].mean, of[LEFT_OUT].median);
 		for (uint32_t p = 0, n = 0; p < f->n_params; p++) {

@@ -94,13 +94,6 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 
 /* ---- software ---------------------------------------------------------------------------------------- */
 
-static double field_of(const struct mq_software_field *f, const struct mq_software *s)
-{
-	bool words = f->opt.type == MQ_OPT_CHOICE || f->opt.type == MQ_OPT_STR;
-
-	return words ? (double)NAN : mq_opt_value(&f->opt, s);
-}
-
 static enum mq_status find_in_software(const struct mq_score_options *o, const struct parts *p, struct found *found,
 				       struct mq_err *err)
 {
@@ -112,10 +105,12 @@ static enum mq_status find_in_software(const struct mq_score_options *o, const s
 		return mq_bad(err, "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
 			      software_prefix, p->entry, p->field);
 	MQ_TRY(mq_software_load_all(o->software_dir, o->arena, &record, &n, err));
+	const struct mq_opt *opt = &mq_software_fields()[field].opt;
+	bool words = opt->type == MQ_OPT_CHOICE || opt->type == MQ_OPT_STR;
 	for (uint32_t i = 0; i < n; i++)
 		if (!fnmatch(p->entry, record[i].software.name, 0))
 			note(found, record[i].software.name,
-			     field_of(&mq_software_fields()[field], &record[i].software));
+			     words ? (double)NAN : mq_opt_value(opt, &record[i].software));
 	if (!found->n)
 		return mq_bad(err, "'%s%s': no such software in %s", software_prefix, p->entry, o->software_dir);
 	return MQ_OK;

@@ -470,26 +470,20 @@ static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *e
 
 /* ---- begin and end ------------------------------------------------------------------------------ */
 
-/* The same engine always has the same random numbers, whoever else takes part. */
-static struct mq_rng rng_of(const struct mq_search *s, const char *label)
-{
-	struct mq_rng root;
-
-	mq_rng_seed(&root, s->seed);
-	return mq_rng_split(&root, mq_hash(MQ_HASH_INIT, label, strlen(label)));
-}
-
 static enum mq_status start_player(struct loop *loop, struct player *p, struct mq_err *err)
 {
 	const struct mq_search *s = loop->search;
 	const struct mq_engine *engine = p->spec->engine;
 	const struct mq_search_part *part = engine->parts ? s->part : NULL;
+	struct mq_rng root;
 	char what[64];
 
 	p->state = mq_arena_alloc(loop->arena, engine->state_size);
 	p->best = p->report->best_step_time_s = NAN;
 	p->report->engine = p->spec->label;
-	p->rng = rng_of(s, p->spec->label);
+	/* The same engine always has the same random numbers, whoever else takes part. */
+	mq_rng_seed(&root, s->seed);
+	p->rng = mq_rng_split(&root, mq_hash(MQ_HASH_INIT, p->spec->label, strlen(p->spec->label)));
 	mq_costs_count(&p->costs, s, part, looked_at, p->loop);
 	p->problem = (struct mq_problem){
 		.q = part ? &part->q : s->q,

@@ -82,15 +82,6 @@ static enum mq_status write_own_calib(const char *dir, const char *type, enum mq
 	return mq_calib_save_device(d, mq_arena_printf(arena, "%s/%s.json", dir, type), err);
 }
 
-/* A folder for a platform file that lasts as long as the session. */
-static enum mq_status temporary(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
-{
-	MQ_TRY(mq_platform_folder(&s->arena, &files->platform, err));
-	s->own_platform = true;
-	s->platform_path = files->platform.path;
-	return MQ_OK;
-}
-
 /* -p KEY=VALUE...: as `platform generate` has them. */
 static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
@@ -108,7 +99,9 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 
 	if (!m->devices.n_accelerators && !m->devices.n_cpus)
 		return mq_bad(err, "-p model: '%s' brings no devices of its own; give a platform file", m->name);
-	MQ_TRY(temporary(s, files, err));
+	MQ_TRY(mq_platform_folder(&s->arena, &files->platform, err)); /* lasts as long as the session */
+	s->own_platform = true;
+	s->platform_path = files->platform.path;
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
 		bw_Bps = mq_dtype_size(s->train.dtype);
 	MQ_TRY(write_own_platform(m, s->platform_path, bw_Bps, err));

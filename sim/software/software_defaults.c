@@ -77,17 +77,6 @@ static void divide(enum mq_recompute from, const bool *again, struct mq_arena *a
 			plan->config_of[op] = twin[plan->config_of[op]];
 }
 
-/* Selective recomputation of more than attention. */
-static void recompute_part(const struct mq_software *s, const struct mq_model *model, struct mq_arena *arena,
-			   struct mq_plan *plan)
-{
-	bool *of = mq_arena_array(arena, plan->n_ops, bool);
-
-	for (uint32_t op = 0; op < plan->n_ops; op++)
-		of[op] = again(s, model, op);
-	divide(MQ_RECOMPUTE_SELECTIVE, of, arena, plan);
-}
-
 /* Full recomputation of the first layers of each stage alone. */
 static void recompute_block(const struct mq_model *model, struct mq_arena *arena, struct mq_plan *plan)
 {
@@ -152,8 +141,12 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 	to->explicit = MQ_EXPLICIT_ALL;
 	if (to->recompute_num_layers && to->recompute_method == MQ_RECOMPUTE_BLOCK)
 		recompute_block(model, arena, to);
-	if (s->selective != MQ_SELECTIVE_ATTENTION)
-		recompute_part(s, model, arena, to);
+	if (s->selective == MQ_SELECTIVE_ATTENTION)
+		return;
+	bool *of = mq_arena_array(arena, to->n_ops, bool); /* what else is recomputed */
+	for (uint32_t op = 0; op < to->n_ops; op++)
+		of[op] = again(s, model, op);
+	divide(MQ_RECOMPUTE_SELECTIVE, of, arena, to);
 }
 
 /* ---- what follows from the fields --------------------------------------------------------------------- */

@@ -30,13 +30,6 @@ struct jobs {
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
 
-static const char *plan_file(struct jobs *g, uint32_t j)
-{
-	size_t n = strlen(g->plan_path) - strlen(".json");
-
-	return mq_arena_printf(&g->arena, "%.*s.%s.json", (int)n, g->plan_path, g->study->job[j]);
-}
-
 /* *verdict and *why where a job has no plan. */
 static enum mq_status find_plans(struct jobs *g, const char **verdict, const char **why)
 {
@@ -56,8 +49,12 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 			*verdict = mq_study_no_plan(&g->outcome[j], &g->arena, why);
 			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], *why);
 		} else if (g->plan_path) {
-			MQ_TRY(mq_plan_save(g->outcome[j].best[0].plan, g->session[j].model, g->session[j].cluster,
-					    plan_file(g, j), g->err));
+			int stem = (int)(strlen(g->plan_path) - strlen(".json"));
+
+			MQ_TRY(mq_plan_save(
+				g->outcome[j].best[0].plan, g->session[j].model, g->session[j].cluster,
+				mq_arena_printf(&g->arena, "%.*s.%s.json", stem, g->plan_path, g->study->job[j]),
+				g->err));
 		}
 	}
 	return MQ_OK;

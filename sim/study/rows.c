@@ -173,15 +173,6 @@ static enum mq_status put_point(struct mq_answering *a, const char *plan_path, b
 	return put_answer(a);
 }
 
-/* The row of a point that no simulator lived through. */
-static void put_crash(struct mq_csv_writer *w, const struct mq_study *study, const char *why)
-{
-	if (study->n_jobs)
-		mq_study_jobs_nothing(w, study, mq_verdict_name(MQ_VERDICT_CRASH), why);
-	else
-		put_nothing(w, study, mq_verdict_name(MQ_VERDICT_CRASH), why);
-}
-
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
 			    struct mq_arena *arena, const char **row, struct mq_err *err)
 {
@@ -196,11 +187,12 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
 						put_point(&a, plan_path, &crashed);
 	mq_session_close(&a.session);
-	if (status == MQ_ETIME) {
+	if (status == MQ_ETIME) { /* no simulator lived through it */
 		rewind(w.file);
 		w.column = 0;
 		mq_study_put_head(&w, study, point);
-		put_crash(&w, study, err->text);
+		(study->n_jobs ? mq_study_jobs_nothing : put_nothing)(&w, study, mq_verdict_name(MQ_VERDICT_CRASH),
+								      err->text);
 		crashed = true;
 		status = MQ_OK;
 	}

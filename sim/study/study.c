@@ -334,15 +334,6 @@ double mq_study_size(const struct mq_study *study, const char *const *value)
 	return any ? size : 0;
 }
 
-static enum mq_status check_weak(const struct mq_study *study, struct mq_err *err)
-{
-	const struct mq_axis *batch = find_axis(study, "batch");
-
-	if (!batch || batch->n != 1)
-		return mq_bad(err, "%s: scaling = weak: give one batch, that of the smallest cluster", study->path);
-	return MQ_OK;
-}
-
 static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 {
 	const char *other = study->sensitivity > 0  ? "sensitivity" :
@@ -439,7 +430,10 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 			      "%s: failures.mtbf_h is missing: give the mean time between failures of one "
 			      "device, hours",
 			      path);
-	return study->weak ? check_weak(study, err) : MQ_OK;
+	const struct mq_axis *batch = find_axis(study, "batch");
+	if (study->weak && (!batch || batch->n != 1))
+		return mq_bad(err, "%s: scaling = weak: give one batch, that of the smallest cluster", path);
+	return MQ_OK;
 }
 
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)

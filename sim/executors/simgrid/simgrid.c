@@ -24,14 +24,6 @@ enum {
 
 /* ---- lanes ------------------------------------------------------------------------------------- */
 
-static void lane_new(struct sim *sim, uint32_t device)
-{
-	struct lane *lane = mq_arena_array(sim->arena, 1, struct lane);
-
-	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .device = device, .waits_for = MQ_NONE };
-	MQ_PUSH(sim->arena, sim->lane, sim->n_lanes, sim->lane_room, lane);
-}
-
 /* Needs an actor. */
 static bool timed(const struct sim *sim, uint32_t event)
 {
@@ -60,8 +52,14 @@ static uint32_t *lanes_of_tasks(struct sim *sim)
 		if (!timed(sim, sim->ev.of[i]))
 			continue;
 		lane_of[i] = mq_map_add(&map, in_group << 32 | queue);
-		if (lane_of[i] == sim->n_lanes)
-			lane_new(sim, t->device);
+		if (lane_of[i] == sim->n_lanes) {
+			struct lane *lane = mq_arena_array(sim->arena, 1, struct lane);
+
+			*lane = (struct lane){
+				.sim = sim, .id = sim->n_lanes, .device = t->device, .waits_for = MQ_NONE
+			};
+			MQ_PUSH(sim->arena, sim->lane, sim->n_lanes, sim->lane_room, lane);
+		}
 	}
 	return lane_of;
 }
@@ -319,17 +317,6 @@ static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 	sim->folded = NULL;
 }
 
-/* One run; of a folded schedule with the flows that are marked, all replicas of them. */
-static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
-{
-	mq_walk_init(&sim->walk, &sim->ev, sim->arena);
-	if (sim->request->view.fold && sim->sharing.n_flows)
-		MQ_TRY(mq_sim_folded_init(sim, err));
-	prepare(sim);
-	simulate(sim, verdict);
-	return MQ_OK;
-}
-
 /* How often a lane waits for an event whose flows it runs, and for another that may be slowed; within a factor of two
  * (tests/unit/test_fold.c). */
 static const double FLOW_STEPS = 3.4, SLOWED_STEPS = 2.4;
@@ -382,7 +369,11 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 			return MQ_OK;
 		}
 		sim->steps->expected += steps_of(sim);
-		MQ_TRY(run_once(sim, verdict, err));
+		mq_walk_init(&sim->walk, &sim->ev, sim->arena);
+		if (sim->request->view.fold && sharing->n_flows) /* with all replicas of those that are marked */
+			MQ_TRY(mq_sim_folded_init(sim, err));
+		prepare(sim);
+		simulate(sim, verdict);
 		if (sim->costing.uneven)
 			return MQ_OK;
 		if (mq_sim_folded_dear(sim)) {

@@ -168,13 +168,6 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 	mark_overlaps(f, room, n);
 }
 
-static void share_all(struct mq_sharing *f, const bool *user)
-{
-	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->communication[e] != MQ_NONE && user[f->user_of[f->communication[e]]])
-			mq_sharing_mark(f, e);
-}
-
 struct all_sets {
 	struct window *room; /* [tasks] */
 	bool *lost;          /* [users] shared all the time */
@@ -204,8 +197,9 @@ void mq_sharing_may_contend(struct mq_sharing *f)
 				.seen = mq_arena_array(&scratch, s->n_devices, uint32_t) };
 
 	mq_sharing_each_set(f, look_at_set, &all);
-	if (all.any_lost)
-		share_all(f, all.lost);
+	for (uint32_t e = 0; e < f->ev->n && all.any_lost; e++)
+		if (f->communication[e] != MQ_NONE && all.lost[f->user_of[f->communication[e]]])
+			mq_sharing_mark(f, e);
 }
 
 /* ---- interference ------------------------------------------------------------------------------ */

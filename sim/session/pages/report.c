@@ -164,14 +164,6 @@ static void print_prices(const struct mq_session *s, const struct mq_search_outc
 		fputs("another price: --change device.TYPE.price_per_h=N\n", file);
 }
 
-static void print_idle(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
-{
-	uint32_t used = mq_plan_degrees(out->best[0].plan).n_devices, all = s->cluster->n_devices;
-
-	if (used < all)
-		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
-}
-
 const char *mq_row_text(const struct mq_candidate *c, const struct mq_cluster *cluster, struct mq_arena *arena)
 {
 	const char *text = mq_plan_describe(c->plan, cluster, arena);
@@ -480,7 +472,9 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 {
 	print_tight(session, out, file);
 	print_prices(session, out, file);
-	print_idle(session, out, file);
+	uint32_t used = mq_plan_degrees(out->best[0].plan).n_devices, all = session->cluster->n_devices;
+	if (used < all)
+		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
 	print_named(session, out, "usual plan", "plan", out->usual, out->n_usual, file);
 	print_named(session, out, "software", "best plan that it can run", out->software, out->n_software, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out, session->cluster);
