@@ -28,15 +28,6 @@ static const struct mq_arg options[] = {
 	{ .type = MQ_ARG_END },
 };
 
-static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_arena *arena)
-{
-	const char *list = "";
-
-	MQ_EACH_IN(m, op, e)
-		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "", e->src);
-	return list;
-}
-
 static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t id, const struct mq_train *train)
 {
 	const struct mq_op *op = &m->op[id];
@@ -44,6 +35,7 @@ static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t i
 	/* Edges of placement graphs are times, not sizes: see model.h. */
 	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const char *inputs = "";
 
 	mq_csv_put(w, "%u,%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", id, op->name, mq_op_kind_name(op->kind),
 		   mq_phase_name(op->phase), op->layer == MQ_NONE ? (double)NAN : op->layer, op->m, op->n, op->k,
@@ -56,7 +48,9 @@ static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t i
 		mq_csv_put(w, "%g,%g", m->profile.forward_s[at] * samples,
 			   m->profile.backward_s ? m->profile.backward_s[at] * samples : 0);
 	}
-	mq_csv_row(w, "%s", inputs_of(m, id, &scratch));
+	MQ_EACH_IN(m, id, e)
+		inputs = mq_arena_printf(&scratch, "%s%s%u", inputs, *inputs ? " " : "", e->src);
+	mq_csv_row(w, "%s", inputs);
 }
 
 static enum mq_status write_csv(const char *path, const struct mq_model *m, const struct mq_train *train,

@@ -86,16 +86,6 @@ static enum mq_status read_target(struct recommend *r, struct mq_err *err)
 	return MQ_OK;
 }
 
-static void list_counts(struct recommend *r, FILE *file)
-{
-	for (uint32_t n = 1, step = 1; n <= MOST_MACHINES; n += step) {
-		step = n >= 8 && !(n & (n - 1)) ? n / 4 : step;
-		fprintf(file, "%s%u", n > 1 ? ", " : "platform.nodes = ", n);
-		r->count[r->n_counts++] = n;
-	}
-	fputc('\n', file);
-}
-
 static void put_limits(const char *key, const struct mq_list *list, FILE *file)
 {
 	for (uint32_t i = 0; i < list->n; i++)
@@ -124,7 +114,12 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 		fprintf(file, "grad-dtype = %s\n", mq_dtype_name(q.train.grad_dtype));
 	mq_args_print(mq_search_args, &r->search, 0, file);
 	fprintf(file, "epoch = %.9g%s\nplatform.gpu = %s\n", r->amount, r->tokens ? " tokens" : "", r->gpus);
-	list_counts(r, file);
+	for (uint32_t n = 1, step = 1; n <= MOST_MACHINES; n += step) {
+		step = n >= 8 && !(n & (n - 1)) ? n / 4 : step;
+		fprintf(file, "%s%u", n > 1 ? ", " : "platform.nodes = ", n);
+		r->count[r->n_counts++] = n;
+	}
+	fputc('\n', file);
 	fclose(file);
 	MQ_TRY(mq_make_dir(mq_arena_printf(&r->arena, "%s/platforms", r->dir), err));
 	MQ_TRY(mq_text_write(path, memory.text, strlen(memory.text), err));

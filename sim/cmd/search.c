@@ -35,18 +35,6 @@ static enum mq_status write_job(const struct options *o, const struct mq_session
 	return mq_job_end(file, o->dir, wall_s, err);
 }
 
-static enum mq_status write_plans(const struct options *o, const struct mq_session *session,
-				  const struct mq_search_outcome *outcome, struct mq_err *err)
-{
-	for (uint32_t i = 0; i < outcome->n_best; i++) {
-		char path[4096];
-
-		snprintf(path, sizeof(path), "%s/plan-%u.json", o->dir, i + 1);
-		MQ_TRY(mq_plan_save(outcome->best[i].plan, session->model, session->cluster, path, err));
-	}
-	return MQ_OK;
-}
-
 /* The lines of the job file that decide results. */
 static char *question_of(const struct options *o, const struct mq_session *session)
 {
@@ -69,7 +57,9 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	if (!resumes) /* else it is kept until there is more to say */
 		MQ_TRY(write_job(o, session, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
-	MQ_TRY(write_plans(o, session, &outcome, err));
+	for (uint32_t i = 0; i < outcome.n_best; i++)
+		MQ_TRY(mq_plan_save(outcome.best[i].plan, session->model, session->cluster,
+				    mq_arena_printf(&session->arena, "%s/plan-%u.json", o->dir, i + 1), err));
 	(o->json ? mq_search_json : mq_search_print)(session, &outcome, stdout);
 	if (o->search.proof) {
 		mq_proof_print(&outcome, o->json ? stderr : stdout);

@@ -72,16 +72,6 @@ struct simulation {
 	char *said; /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
 };
 
-static enum mq_status write_job(const struct options *o, const struct mq_asked *asked, struct mq_err *err)
-{
-	FILE *file;
-
-	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
-	mq_asked_print(asked, file);
-	mq_args_print(options, o, 0, file);
-	return mq_job_end(file, o->dir, 0, err);
-}
-
 static void print_share(FILE *f, const char *name, double part_s, double step_s)
 {
 	char text[32];
@@ -308,9 +298,14 @@ static enum mq_status write_results(struct simulation *s, const struct mq_output
 {
 	const struct options *o = s->options;
 	const struct mq_memory_files memory = { o->snapshot, o->snapshot_device, o->dir };
+	FILE *file;
 
-	if (o->dir)
-		MQ_TRY(write_job(o, s->session->asked, err));
+	if (o->dir) {
+		MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
+		mq_asked_print(s->session->asked, file);
+		mq_args_print(options, o, 0, file);
+		MQ_TRY(mq_job_end(file, o->dir, 0, err));
+	}
 	MQ_TRY(o->analytic ? analyse(s, outputs, err) :
 			     mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err));
 	if (s->result.peak_memory_B > 0 && (o->dir || o->snapshot))

@@ -253,15 +253,6 @@ static void list_requests(struct verify *v)
 		}
 }
 
-/* A group of some that are unlike others is unlike theirs. */
-static void tell_shape(struct verify *v, const struct mq_task *t)
-{
-	double *shape = mq_arena_array(v->arena, n_positions(v->f), double);
-
-	mq_replica_flows_shapes(v->replica_flows, t, shape);
-	v->f->finer |= split(v->f, shape);
-}
-
 /* Where replicas differ, views that follow are told which. */
 static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err *err)
 {
@@ -271,8 +262,12 @@ static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err
 	for (uint32_t i = 0; i < v->n_requests; i++)
 		if (!mq_replica_flows_count(v->replica_flows, v->request[i])) {
 			*same = refuse(f, "groups are not translations of each other");
-			if (f->n_told)
-				tell_shape(v, v->request[i]);
+			if (f->n_told) { /* a group of some that are unlike others is unlike theirs */
+				double *shape = mq_arena_array(v->arena, n_positions(f), double);
+
+				mq_replica_flows_shapes(v->replica_flows, v->request[i], shape);
+				f->finer |= split(f, shape);
+			}
 		}
 	if (*same)
 		MQ_TRY(mq_replica_flows_zones(v->replica_flows, v->request, v->n_requests, err));

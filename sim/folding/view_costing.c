@@ -5,15 +5,6 @@
 
 #include "folding/equivalence_classes.h"
 
-static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)
-{
-	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* one at least */
-
-	for (uint32_t k = 0; k < s->n_comms; k++)
-		comm[k] = mq_predict_members(s, k, arena);
-	return comm;
-}
-
 /* Devices of one type and clock are one speed. */
 static void find_speeds(struct mq_costing *c)
 {
@@ -50,7 +41,10 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
 		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
-	c->comm = c->view.fold ? c->view.fold->comm : members_of(s, arena);
+	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* one at least */
+	for (uint32_t k = 0; k < s->n_comms && !c->view.fold; k++)
+		comm[k] = mq_predict_members(s, k, arena);
+	c->comm = c->view.fold ? c->view.fold->comm : comm;
 	mq_map_init(&c->map, arena, 64);
 }
 

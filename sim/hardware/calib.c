@@ -304,17 +304,6 @@ void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_devi
 		d->peak_flops[MQ_TF32] = peak_flops / 2;
 }
 
-/* A type that only the platform knows. */
-static const struct mq_device_calib *describe(struct mq_calib *calib, const struct mq_device *device)
-{
-	struct mq_device_calib d;
-
-	mq_calib_describe(&d, mq_arena_strdup(calib->arena, device->type), device->kind, device->speed_flops,
-			  device->mem_bw_Bps, device->memory_B);
-	mq_calib_put_device(calib, &d);
-	return mq_calib_device(calib, d.name);
-}
-
 const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
 					      double compute_capability)
 {
@@ -378,8 +367,14 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
 			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
 
-			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0)
-				entry = describe(calib, d);
+			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0) { /* only the platform knows the type */
+				struct mq_device_calib own;
+
+				mq_calib_describe(&own, mq_arena_strdup(calib->arena, d->type), d->kind, d->speed_flops,
+						  d->mem_bw_Bps, d->memory_B);
+				mq_calib_put_device(calib, &own);
+				entry = mq_calib_device(calib, own.name);
+			}
 			if (!entry)
 				return unknown_type(calib, d, err);
 			last = (uint32_t)(entry - calib->device);

@@ -323,16 +323,6 @@ static enum mq_status read_file(struct reading *r, const char *path, struct mq_e
 	return MQ_OK;
 }
 
-static void put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
-{
-	const struct mq_link_calib *old = mq_calib_link(calib, entry->name);
-
-	if (old)
-		calib->link[old - calib->link] = *entry;
-	else
-		MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
-}
-
 /* Another device of the set, not `but`, that has the alias too. */
 static const char *other_owner(const struct mq_calib *calib, const char *alias, const char *but)
 {
@@ -365,13 +355,20 @@ static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
 /* All that was parsed goes into the set, in its order. */
 static enum mq_status finish(struct reading *r, struct mq_err *err)
 {
+	struct mq_calib *calib = r->calib;
+
 	for (uint32_t i = 0; i < r->n; i++)
 		MQ_TRY(work_out(r, &r->item[i], err));
-	for (uint32_t i = 0; i < r->n; i++)
-		if (r->item[i].is_link)
-			put_link(r->calib, r->item[i].link);
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct mq_link_calib *old = r->item[i].is_link ? mq_calib_link(calib, r->item[i].name) : NULL;
+
+		if (old)
+			calib->link[old - calib->link] = *r->item[i].link;
+		else if (r->item[i].is_link)
+			MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *r->item[i].link);
 		else
-			mq_calib_put_device(r->calib, r->item[i].device);
+			mq_calib_put_device(calib, r->item[i].device);
+	}
 	return check_aliases(r, err);
 }
 

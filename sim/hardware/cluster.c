@@ -80,16 +80,6 @@ static void grow_cache(struct mq_route_cache *cache, struct mq_arena *arena)
 			*find_slot(cache, old[i].key) = old[i];
 }
 
-static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, struct mq_route *route,
-			  struct mq_err *err)
-{
-	MQ_TRY(cluster->resolve(cluster->context, src, dst, route, err));
-	if (!route->n_links)
-		return mq_bad(err, "platform '%s': no route from '%s' to '%s'; add one, or a link between them",
-			      cluster->name, cluster->device[src].name, cluster->device[dst].name);
-	return MQ_OK;
-}
-
 static uint64_t key_of(uint32_t src, uint32_t dst)
 {
 	return (uint64_t)src << 32 | dst;
@@ -141,7 +131,10 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 	if (!slot->key) {
 		struct mq_route *fresh = mq_arena_array(cluster->arena, 1, struct mq_route);
 
-		MQ_TRY(ask(cluster, src, dst, fresh, err));
+		MQ_TRY(cluster->resolve(cluster->context, src, dst, fresh, err));
+		if (!fresh->n_links)
+			return mq_bad(err, "platform '%s': no route from '%s' to '%s'; add one, or a link between them",
+				      cluster->name, cluster->device[src].name, cluster->device[dst].name);
 		keep(cluster, key, fresh);
 		slot = find_slot(cluster->cache, key);
 	}

@@ -203,17 +203,6 @@ static enum mq_status write_timeline(const struct mq_question *q, const struct m
 
 /* ---- both ------------------------------------------------------------------------------------------------ */
 
-static enum mq_status find_device(const struct mq_question *q, const char *name, uint32_t *device, struct mq_err *err)
-{
-	*device = MQ_NONE;
-	if (!name)
-		return MQ_OK;
-	*device = mq_cluster_find(q->cluster, name);
-	return *device != MQ_NONE ? MQ_OK :
-				    mq_bad(err, "--snapshot-device %s: no device of %s; memory.csv names them", name,
-					   q->cluster->name);
-}
-
 enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_plan *plan,
 				 const struct mq_memory_files *outputs, struct mq_err *err)
 {
@@ -222,7 +211,10 @@ enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_pl
 	const struct mq_lower_request request = { .q = q, .plan = plan, .memory_only = true, .log = &log };
 	struct mq_lowered lowered;
 
-	MQ_TRY(find_device(q, outputs->device, &log.device, err));
+	log.device = outputs->device ? mq_cluster_find(q->cluster, outputs->device) : MQ_NONE;
+	if (outputs->device && log.device == MQ_NONE)
+		return mq_bad(err, "--snapshot-device %s: no device of %s; memory.csv names them", outputs->device,
+			      q->cluster->name);
 	MQ_TRY(mq_lower(&request, &arena, &lowered, err));
 	if (!log.played && !outputs->snapshot)
 		return MQ_OK;

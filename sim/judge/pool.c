@@ -541,17 +541,6 @@ static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 	return b->n_lost && !busy(p) ? b->lost[--b->n_lost] : MQ_NONE;
 }
 
-/* Before plans are tried alone: idle workers hold memory. */
-static enum mq_status send_home(struct mq_pool *p, struct mq_err *err)
-{
-	int how;
-
-	for (uint32_t i = 0; i < p->n_workers; i++)
-		if (p->worker[i].fd >= 0)
-			MQ_TRY(let_go(p, &p->worker[i], &how, err));
-	return MQ_OK;
-}
-
 /* Gives idle workers a plan, then quick ones a second; which worker gets which changes no result. */
 static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *err)
 {
@@ -588,6 +577,8 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 
 static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result, struct mq_err *err)
 {
+	int how;
+
 	for (;;) {
 		bool over = !b->n_todo && !busy(p);
 
@@ -595,8 +586,10 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 			return MQ_OK;
 		if (mq_now_s() >= p->until_s)
 			return give_up(p, b, result, err);
-		if (over)
-			MQ_TRY(send_home(p, err));
+		for (uint32_t i = 0; i < p->n_workers && over;
+		     i++) /* before plans are tried alone: idle ones hold memory */
+			if (p->worker[i].fd >= 0)
+				MQ_TRY(let_go(p, &p->worker[i], &how, err));
 		MQ_TRY(feed(p, b, err));
 		MQ_TRY(wait_some(p, result, err));
 	}

@@ -3,19 +3,6 @@
 
 #include <stdlib.h>
 
-/* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
- * shares keep ranks from being folded. */
-static double weight_of(const struct mq_plan *plan)
-{
-	double tasks = 0;
-
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		const struct mq_config *c = &plan->config[plan->config_of[op]];
-		tasks += c->share ? c->n_devices : 1;
-	}
-	return tasks * plan->micro_batches;
-}
-
 struct weighed {
 	double weight;
 	uint32_t plan;
@@ -28,8 +15,17 @@ uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq
 	struct weighed *w = mq_arena_array(arena, n, struct weighed);
 	uint32_t *order = mq_arena_array(arena, n, uint32_t);
 
-	for (uint32_t i = 0; i < n; i++)
-		w[i] = (struct weighed){ weight_of(plan[i]), i };
+	/* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
+	 * shares keep ranks from being folded. */
+	for (uint32_t i = 0; i < n; i++) {
+		double tasks = 0;
+
+		for (uint32_t op = 0; op < plan[i]->n_ops; op++) {
+			const struct mq_config *c = &plan[i]->config[plan[i]->config_of[op]];
+			tasks += c->share ? c->n_devices : 1;
+		}
+		w[i] = (struct weighed){ tasks * plan[i]->micro_batches, i };
+	}
 	qsort(w, n, sizeof(*w), heavier_first);
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = w[i].plan;

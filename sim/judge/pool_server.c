@@ -348,18 +348,6 @@ static enum mq_status change(struct server *s, struct mq_calib *calib, struct mq
 	return MQ_OK;
 }
 
-/* The devices that the question is about. */
-static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster, struct mq_err *err)
-{
-	uint32_t *rank, n;
-
-	*cluster = s->cluster;
-	if (!s->job.asked.devices)
-		return MQ_OK;
-	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.asked.devices, &s->arena, &rank, &n, err));
-	return mq_cluster_part(s->cluster, rank, n, &s->arena, cluster, err);
-}
-
 static const char *const *types_of(const struct mq_cluster *c, struct mq_arena *arena)
 {
 	const char **type = mq_arena_array(arena, c->n_devices + 1, const char *);
@@ -415,7 +403,12 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	s->dump = mq_platform_dump(s->cluster, &s->arena, &s->dump_size);
 	if (s->job.asked.model)
 		MQ_TRY(change(s, s->calib, err));
-	return take_devices(s, &s->part, err);
+	s->part = s->cluster;
+	if (!s->job.asked.devices)
+		return MQ_OK;
+	uint32_t *rank, n; /* of the devices that the question is about */
+	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.asked.devices, &s->arena, &rank, &n, err));
+	return mq_cluster_part(s->cluster, rank, n, &s->arena, &s->part, err);
 }
 
 enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)

@@ -16,14 +16,6 @@ static double total(const struct mq_expert_load *l)
 	return sum;
 }
 
-/* Tokens that expert e takes / the mean of all experts. */
-static double taken(const struct mq_expert_load *l, uint32_t e, double mean)
-{
-	double load = l->tokens[e] / mean;
-
-	return l->capacity > 0 ? fmin(load, l->capacity) : load;
-}
-
 /* Experts of the fullest rank, where rank r of `ep` has those from r n / ep on. */
 static double counted(const struct mq_expert_load *l, double ep)
 {
@@ -32,8 +24,11 @@ static double counted(const struct mq_expert_load *l, double ep)
 	for (double r = 0; r < ep; r++) {
 		double sum = 0;
 
-		for (double e = floor(r * each); e < floor((r + 1) * each); e++)
-			sum += taken(l, (uint32_t)e, mean);
+		for (double e = floor(r * each); e < floor((r + 1) * each); e++) {
+			double load = l->tokens[(uint32_t)e] / mean;
+
+			sum += l->capacity > 0 ? fmin(load, l->capacity) : load;
+		}
 		most = fmax(most, sum / each);
 	}
 	return most;

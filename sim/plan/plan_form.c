@@ -162,16 +162,6 @@ static enum mq_status one_degree(const struct mq_plan_stage *s, uint32_t n, stru
 	return MQ_OK;
 }
 
-/* Tensor-parallel degree of experts, 0 = there are none. */
-static uint32_t experts_tp(const struct mq_plan_stage *s, uint32_t n)
-{
-	uint32_t etp = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		etp = s[i].etp > etp ? s[i].etp : etp;
-	return etp;
-}
-
 static void read_shape(const struct mq_plan *plan, const struct mq_model *model, const struct mq_plan_stage *s,
 		       uint32_t n, struct mq_arena *arena, struct mq_shape *shape)
 {
@@ -210,7 +200,9 @@ enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_mode
 	MQ_TRY(one_degree(stage, n_stages, err));
 	read_shape(plan, model, stage, n_stages, arena, shape);
 	int guess = guess_flags(plan, model, shape->cp);
-	uint32_t etp = experts_tp(stage, n_stages);
+	uint32_t etp = 0; /* tensor-parallel degree of experts, 0 = there are none */
+	for (uint32_t i = 0; i < n_stages; i++)
+		etp = stage[i].etp > etp ? stage[i].etp : etp;
 	for (int other = 0; other < (etp ? 8 : 4); other++) { /* the guess first */
 		struct mq_plan again;
 

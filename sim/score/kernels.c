@@ -43,16 +43,6 @@ enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *colum
 		      column, text);
 }
 
-static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
-{
-	const char *lacks;
-
-	for (int f = 0; f < N_FORMATS; f++)
-		if (mq_csv_has(csv, formats[f]->needed, &lacks))
-			return formats[f];
-	return NULL;
-}
-
 static enum mq_status device_of(const struct mq_score_options *o, const char *gpu, const char **type,
 				struct mq_device_calib *d, struct mq_err *err)
 {
@@ -68,12 +58,14 @@ static enum mq_status device_of(const struct mq_score_options *o, const char *gp
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct rows *rows,
 				 struct mq_err *err)
 {
-	const struct mq_kernel_format *format;
+	const struct mq_kernel_format *format = NULL;
+	const char *lacks;
 	struct mq_device_calib d = { 0 };
 	struct mq_csv *csv = mq_arena_array(o->arena, 1, struct mq_csv);
 
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
-	format = format_of(csv);
+	for (int f = 0; f < N_FORMATS && !format; f++)
+		format = mq_csv_has(csv, formats[f]->needed, &lacks) ? formats[f] : NULL;
 	if (!format)
 		return mq_bad(
 			err,

@@ -261,15 +261,6 @@ static const char *header_of(struct mq_arena *arena)
 	return mq_arena_printf(arena, "%s,memory_device,n_simulated,bottleneck,message,check\n", text);
 }
 
-/* Starts the file anew where its header is of another version: `context` would reject all of its rows anyway. */
-static enum mq_status put_header(struct mq_cache *cache, const char *header, struct mq_err *err)
-{
-	if (ftruncate(fileno(cache->file), 0) && errno != EINVAL)
-		return cannot_write(cache->path, err);
-	fputs(header, cache->file);
-	return fflush(cache->file) ? cannot_write(cache->path, err) : MQ_OK;
-}
-
 enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context, struct mq_arena *arena,
 			     struct mq_err *err)
 {
@@ -286,8 +277,12 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	const char *header = header_of(arena);
 	if (size && strncmp(text, "context,plan_hash,", 18))
 		return mq_bad(err, "%s: not a file of this program; choose another -o, or remove it", cache->path);
-	if (strncmp(text, header, strlen(header)))
-		return put_header(cache, header, err);
+	if (strncmp(text, header, strlen(header))) { /* of another version: `context` would reject its rows anyway */
+		if (ftruncate(fileno(cache->file), 0) && errno != EINVAL)
+			return cannot_write(cache->path, err);
+		fputs(header, cache->file);
+		return fflush(cache->file) ? cannot_write(cache->path, err) : MQ_OK;
+	}
 	MQ_TRY(mq_csv_load(cache->path, arena, &csv, err));
 	snprintf(wanted, sizeof(wanted), "%016" PRIx64, context);
 	for (uint32_t row = 0; row < csv.n_rows; row++)

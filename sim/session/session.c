@@ -82,16 +82,6 @@ static enum mq_status write_own_calib(const char *dir, const char *type, enum mq
 	return mq_calib_save_device(d, mq_arena_printf(arena, "%s/%s.json", dir, type), err);
 }
 
-/* -p KEY=VALUE...: as `platform generate` has them. */
-static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
-{
-	MQ_TRY(mq_calib_open(&s->asked->calib, s->shipped, &s->arena, &s->calib, err));
-	MQ_TRY(mq_platform_open(s->asked->platform, s->calib, &s->arena, &files->platform, err));
-	s->own_platform = true;
-	s->platform_path = files->platform.path;
-	return MQ_OK;
-}
-
 static enum mq_status own_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	const struct mq_model *m = s->model;
@@ -360,10 +350,14 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 		own->platform = mq_platform_spec_plain(mq_arena_strdup(&s->arena, q->platform));
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
 	bool of_model = !strcmp(q->platform, "model");
-	if (!of_model && mq_platform_spec_is(q->platform))
-		MQ_TRY(generated_platform(s, files, err));
-	else if (!of_model)
+	if (!of_model && mq_platform_spec_is(q->platform)) { /* KEY=VALUE..., as `platform generate` has them */
+		MQ_TRY(mq_calib_open(&q->calib, s->shipped, &s->arena, &s->calib, err));
+		MQ_TRY(mq_platform_open(q->platform, s->calib, &s->arena, &files->platform, err));
+		s->own_platform = true;
+		s->platform_path = files->platform.path;
+	} else if (!of_model) {
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
+	}
 	s->platform_calib = of_model ? "" : mq_platform_calib_path(s->platform_path, &s->arena);
 	if (!of_model)
 		MQ_TRY(load_calib(s, files, err));

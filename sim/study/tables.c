@@ -76,22 +76,15 @@ static bool same_series(const struct tables *t, uint32_t p, uint32_t q, bool (*w
 	return true;
 }
 
-/* The smallest cluster of a point's series that has a plan; itself where none is smaller. */
-static uint32_t smallest(struct tables *t, uint32_t point)
+/* Against the smallest cluster of the point's series that has a plan; itself where none is smaller. */
+static double efficiency(struct tables *t, uint32_t point)
 {
-	uint32_t best = point;
+	uint32_t ref = point;
 
 	for (uint32_t q = 0; q < t->study->n_points; q++)
 		if (same_series(t, point, q, is_size) && !isnan(t->rate[q]) &&
-		    (isnan(t->rate[best]) || size_of(t, q) < size_of(t, best)))
-			best = q;
-	return best;
-}
-
-static double efficiency(struct tables *t, uint32_t point)
-{
-	uint32_t ref = smallest(t, point);
-
+		    (isnan(t->rate[ref]) || size_of(t, q) < size_of(t, ref)))
+			ref = q;
 	return t->rate[point] / size_of(t, point) / (t->rate[ref] / size_of(t, ref));
 }
 

@@ -100,11 +100,6 @@ static void shape_of(const struct graph *g, enum shape shape, int64_t dim[4], in
 	stride[3] = transposed ? r : 1;
 }
 
-static size_t size_of(cudnnDataType_t type)
-{
-	return type == CUDNN_DATA_FLOAT ? 4 : 2;
-}
-
 static descriptor tensor(struct graph *g, enum shape shape, cudnnDataType_t type, int64_t id, bool by_value)
 {
 	int64_t dim[4], stride[4], alignment = 16;
@@ -126,7 +121,7 @@ static descriptor real(struct graph *g, enum shape shape, cudnnDataType_t type, 
 	shape_of(g, shape, dim, stride);
 	a->id[a->n] = a->n + 1;
 	a->role[a->n] = role;
-	a->bytes[a->n] = (size_t)stride[0] * size_of(type);
+	a->bytes[a->n] = (size_t)stride[0] * (type == CUDNN_DATA_FLOAT ? 4 : 2);
 	return tensor(g, shape, type, a->id[a->n++], false);
 }
 

@@ -139,11 +139,6 @@ void *mq_wire_memory(struct mq_wire *w, uint32_t peer, bool to, size_t *bytes)
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
-static uint64_t whole_lines(uint64_t bytes)
-{
-	return (bytes + LINE - 1) / LINE * LINE;
-}
-
 void mq_wire_post(struct mq_wire *w, struct mq_transfer *t)
 {
 	struct lane *lane = &(t->send ? w->to : w->from)[t->peer];
@@ -222,7 +217,7 @@ static void hear(struct mq_wire *w, struct lane *lane)
 static void take_frame(struct lane *lane, struct mq_transfer *t)
 {
 	t->first = lane->edge + LINE;
-	t->last = lane->edge = t->first + whole_lines(t->bytes);
+	t->last = lane->edge = t->first + (t->bytes + LINE - 1) / LINE * LINE; /* whole lines */
 	t->active = true;
 }
 

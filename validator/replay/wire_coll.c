@@ -132,17 +132,6 @@ static void add(struct mq_wire *w, const struct mq_wire_coll *c, const struct st
 	}
 }
 
-/* The own part, which no step moves. */
-static void keep_own(const struct mq_wire_coll *c)
-{
-	size_t part_B = mq_wire_coll_part_B(c->dtype, c->bytes, c->n), own = c->me * part_B;
-
-	if (c->kind == MQ_COLL_ALL_GATHER)
-		memcpy(c->out + own, c->in, part_B);
-	if (c->kind == MQ_COLL_ALL_TO_ALL)
-		memcpy(c->out + own, c->in + own, part_B);
-}
-
 static void post(struct mq_wire *w, struct mq_wire_coll *c, const struct step *s)
 {
 	c->send = (struct mq_transfer){
@@ -158,8 +147,14 @@ static void post(struct mq_wire *w, struct mq_wire_coll *c, const struct step *s
 
 bool mq_wire_coll_run(struct mq_wire *w, struct mq_wire_coll *c)
 {
-	if (!c->step && !c->posted && !c->done)
-		keep_own(c);
+	if (!c->step && !c->posted && !c->done) { /* the own part, which no step moves */
+		size_t part_B = mq_wire_coll_part_B(c->dtype, c->bytes, c->n), own = c->me * part_B;
+
+		if (c->kind == MQ_COLL_ALL_GATHER)
+			memcpy(c->out + own, c->in, part_B);
+		if (c->kind == MQ_COLL_ALL_TO_ALL)
+			memcpy(c->out + own, c->in + own, part_B);
+	}
 	while (!c->done) {
 		struct step s = step_of(c);
 

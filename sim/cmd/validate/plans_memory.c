@@ -24,21 +24,15 @@ static const char *const field[N_FIELDS] = { "process", "parameters", "gradients
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static struct mq_validated *plan_named(const struct mq_validation *v, const char *name)
-{
-	for (uint32_t i = 0; i < v->n_plans; i++)
-		if (!strcmp(v->plan[i].name, name))
-			return &v->plan[i];
-	return NULL;
-}
-
 static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t row)
 {
-	struct mq_validated *p = plan_named(v, mq_csv_word(csv, row, "schedule"));
+	struct mq_validated *p = NULL;
 	const char *device = mq_csv_word(csv, row, "device");
 	const char *purpose = mq_csv_word(csv, row, "purpose");
 	double bytes;
 
+	for (uint32_t i = 0; i < v->n_plans && !p; i++)
+		p = strcmp(v->plan[i].name, mq_csv_word(csv, row, "schedule")) ? NULL : &v->plan[i];
 	if (!p || !mq_csv_f64(csv, row, mq_csv_column(csv, "bytes"), NAN, &bytes))
 		return;
 	if (!p->held) {

@@ -19,13 +19,6 @@ struct op_row {
 	double bytes, flop, *predicted, *measured, *low, *high;
 };
 
-static const char *task_kind(const struct mq_task *t, struct mq_arena *arena)
-{
-	if (t->kind == MQ_TASK_COMPUTE)
-		return mq_arena_printf(arena, "compute-%s", mq_phase_name(t->phase));
-	return t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
-}
-
 static bool same_row(const struct mq_schedule *s, const struct mq_task *a, const struct mq_task *b)
 {
 	if (a->kind != b->kind || a->device != b->device || a->op != b->op || a->phase != b->phase)
@@ -63,7 +56,10 @@ static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_
 		if (same_row(s, &s->task[row[i].task], t))
 			return &row[i];
 	row[*n] = (struct op_row){ .task = task,
-				   .kind = task_kind(t, arena),
+				   .kind = t->kind == MQ_TASK_COMPUTE ?
+						   mq_arena_printf(arena, "compute-%s", mq_phase_name(t->phase)) :
+					   t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
+									   mq_task_kind_name(t->kind),
 				   .bytes = t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes,
 				   .flop = t->kind == MQ_TASK_COMPUTE ? s->work[t->work].flop : 0,
 				   .predicted = mq_arena_array(arena, room, double),

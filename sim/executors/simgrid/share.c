@@ -289,15 +289,6 @@ static bool comes_first(const struct span *a, const struct span *b)
 	return a->from_s != b->from_s ? a->from_s < b->from_s : a->event < b->event;
 }
 
-/* Merge the sorted runs [at, middle) and [middle, end) into `to`. */
-static void merge_two(const struct span *from, struct span *to, uint32_t at, uint32_t middle, uint32_t end)
-{
-	uint32_t a = at, b = middle;
-
-	for (uint32_t k = at; k < end; k++)
-		to[k] = b >= end || (a < middle && !comes_first(&from[b], &from[a])) ? from[a++] : from[b++];
-}
-
 /* Natural merge sort: a user's events come in order of time by nature, so the runs are few and long. */
 static void sort_spans(struct contention *m, uint32_t n)
 {
@@ -310,8 +301,11 @@ static void sort_spans(struct contention *m, uint32_t n)
 			for (end = middle < n ? middle + 1 : middle;
 			     end < n && !comes_first(&m->span[end], &m->span[end - 1]);)
 				end++;
-			merge_two(m->span, m->spare, at, middle, end);
-			at = end;
+			for (uint32_t a = at, b = middle; at < end; at++) { /* merges the two */
+				bool second = a == middle || (b < end && comes_first(&m->span[b], &m->span[a]));
+
+				m->spare[at] = m->span[second ? b++ : a++];
+			}
 		}
 		struct span *swap = m->span;
 		m->span = m->spare;

@@ -237,33 +237,26 @@ void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i)
 		step(gen, "n%upcie%u_DOWN", node, i);
 }
 
-static void put_pair(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
-{
-	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
-	mq_gen_path(gen, node, a, b);
-	fprintf(gen->file, "</bypassRoute>\n");
-}
-
-static void put_way_out(struct mq_gen *gen, uint32_t node, uint32_t i)
-{
-	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
-	mq_gen_path_out(gen, node, i);
-	fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
-	mq_gen_path_in(gen, node, i);
-	fprintf(gen->file, "</bypassRoute>\n");
-}
-
 static void put_inner_routes(struct mq_gen *gen, uint32_t node)
 {
 	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
 	bool by_host_link = !gen->flat && g->intra == MQ_INTRA_NVSWITCH;
 
 	for (uint32_t a = 0; a < g->gpus && !by_host_link; a++)
-		for (uint32_t b = 0; b < g->gpus; b++)
-			if (a != b)
-				put_pair(gen, node, a, b);
-	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++)
-		put_way_out(gen, node, i);
+		for (uint32_t b = 0; b < g->gpus; b++) {
+			if (a == b)
+				continue;
+			fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
+			mq_gen_path(gen, node, a, b);
+			fprintf(gen->file, "</bypassRoute>\n");
+		}
+	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++) { /* the ways out and in */
+		fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
+		mq_gen_path_out(gen, node, i);
+		fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
+		mq_gen_path_in(gen, node, i);
+		fprintf(gen->file, "</bypassRoute>\n");
+	}
 }
 
 /* What stands inside a flat leaf's Cluster zone. */
@@ -278,22 +271,18 @@ static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 		put_inner_routes(gen, n);
 }
 
-static void put_node_zone(struct mq_gen *gen, uint32_t node)
-{
-	fprintf(gen->file, "<zone id=\"n%u\" routing=\"Cluster\">\n", node);
-	mq_gen_node_hosts(gen, node);
-	fprintf(gen->file, "<router id=\"n%ugw\"/>\n", node);
-	put_inner_routes(gen, node);
-	fprintf(gen->file, "</zone>\n");
-}
-
 /* What stands inside a leaf's Floyd zone: machines around the leaf switch. */
 static void put_deep_leaf(struct mq_gen *gen, uint32_t leaf)
 {
 	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];
 
-	for (uint32_t n = first; n < end; n++)
-		put_node_zone(gen, n);
+	for (uint32_t n = first; n < end; n++) {
+		fprintf(gen->file, "<zone id=\"n%u\" routing=\"Cluster\">\n", n);
+		mq_gen_node_hosts(gen, n);
+		fprintf(gen->file, "<router id=\"n%ugw\"/>\n", n);
+		put_inner_routes(gen, n);
+		fprintf(gen->file, "</zone>\n");
+	}
 	fprintf(gen->file, "<zone id=\"leaf%uswitch\" routing=\"None\"><router id=\"leaf%ugw\"/></zone>\n", leaf, leaf);
 	for (uint32_t n = first; n < end && gen->n_nodes > 1; n++)
 		fprintf(gen->file,

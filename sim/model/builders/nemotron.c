@@ -27,15 +27,6 @@ static const struct mq_opt opts[] = {
 	MQ_FUSED_ATTENTION, MQ_END
 };
 
-/* Of another width, the heads of the state-space layers are as many as make twice that. */
-static void complete(struct options *o, struct options *p)
-{
-	if (o->t.hidden && o->t.hidden != p->t.hidden)
-		p->t.mamba.heads = 2 * o->t.hidden / mq_either(o->t.mamba.head_dim, p->t.mamba.head_dim);
-	p->t.head_dim = 128;
-	mq_preset_merge(opts, o, p);
-}
-
 static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
@@ -44,7 +35,11 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	struct mq_transformer *t = &o.t;
 
 	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
-	complete(&o, &published);
+	/* Of another width, the heads of the state-space layers are as many as make twice that. */
+	if (t->hidden && t->hidden != published.t.hidden)
+		published.t.mamba.heads = 2 * t->hidden / mq_either(t->mamba.head_dim, published.t.mamba.head_dim);
+	published.t.head_dim = 128;
+	mq_preset_merge(opts, &o, &published);
 	t->name = mq_builtin_name(name, options, arena);
 	t->layers = (uint32_t)strlen(t->pattern);
 	t->mtp_shared = t->relu = t->squared = t->rms = t->causal = true;

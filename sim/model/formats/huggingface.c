@@ -187,15 +187,6 @@ static struct mq_json_at text_part(const struct mq_json_at *at)
 	return part;
 }
 
-/* What the text part leaves to the whole: is the head tied, how wide are vectors that are paired? */
-static enum mq_status read_whole(const struct mq_json_at *top, struct mq_transformer *t, struct mq_err *err)
-{
-	MQ_TRY(mq_json_bool(top, "tie_word_embeddings", &t->tied, err));
-	if (!t->contrast)
-		return MQ_OK;
-	return mq_json_u32(top, "projection_dim", 1, 1e8, &t->contrast, err);
-}
-
 static enum mq_status build_stack(const struct mq_json_at *top, const char *type, const struct options *o,
 				  struct mq_transformer *t, const struct mq_model_request *request,
 				  struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
@@ -204,7 +195,10 @@ static enum mq_status build_stack(const struct mq_json_at *top, const char *type
 	const char *note = NULL;
 
 	MQ_TRY(read_config(&at, type ? type : mq_hf_text_type(top), o->mtp, t, arena, &note, err));
-	MQ_TRY(read_whole(top, t, err));
+	/* What the text part leaves to the whole: is the head tied, how wide are vectors that are paired? */
+	MQ_TRY(mq_json_bool(top, "tie_word_embeddings", &t->tied, err));
+	if (t->contrast)
+		MQ_TRY(mq_json_u32(top, "projection_dim", 1, 1e8, &t->contrast, err));
 	if (type && !strchr(t->name, '/')) /* ORG/NAME says more */
 		t->name = mq_arena_strdup(arena, type);
 	if (request->seq && !t->contrast)

@@ -164,13 +164,6 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
 
-static char mixer_of(const struct mq_transformer *t, uint32_t layer)
-{
-	if (t->mixers && layer != MQ_NONE)
-		return t->mixers[layer];
-	return t->index_heads ? 'I' : '*';
-}
-
 /* Is a layer's attention one within the window? */
 static bool is_local(const struct mq_transformer *t, uint32_t layer)
 {
@@ -297,7 +290,8 @@ static uint32_t mamba_beside(struct mq_net *net, const struct mq_transformer *t,
 
 static uint32_t mixing_block(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
 {
-	char letter = mixer_of(t, net->layer);
+	char usual = t->index_heads ? 'I' : '*';
+	char letter = t->mixers && net->layer != MQ_NONE ? t->mixers[net->layer] : usual;
 
 	switch (letter) {
 	case 'M':
