@@ -124,17 +124,6 @@ static uint32_t calibrated_cores(const struct mq_validation *v)
 	return 0;
 }
 
-static enum mq_status write_schedules(struct mq_validation *v, const char *dir, const char **name, struct mq_err *err)
-{
-	MQ_TRY(mq_make_dir(dir, err));
-	for (uint32_t i = 0; i < v->n_plans; i++) {
-		name[i] = v->plan[i].name;
-		MQ_TRY(mq_schedule_save(v->plan[i].schedule, mq_arena_printf(&v->arena, "%s/%s.jsonl", dir, name[i]),
-					err));
-	}
-	return MQ_OK;
-}
-
 static void say_dry(const struct mq_validation *v, const struct mq_replay_call *call)
 {
 	uint32_t devices = 0;
@@ -228,8 +217,11 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 		return MQ_OK;
 	}
 	MQ_TRY(mq_make_dir(dir, err));
-	if (!o->from)
-		MQ_TRY(write_schedules(v, dir, name, err));
+	for (uint32_t i = 0; i < v->n_plans && !o->from; i++) {
+		name[i] = v->plan[i].name;
+		MQ_TRY(mq_schedule_save(v->plan[i].schedule, mq_arena_printf(&v->arena, "%s/%s.jsonl", dir, name[i]),
+					err));
+	}
 	if (o->schedule_only && !o->from) {
 		mq_replay_print(&call);
 		printf("then: maquette validate %s ... --from %s\n", o->dirs.item[0], dir);

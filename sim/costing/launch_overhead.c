@@ -231,16 +231,6 @@ static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, 
 	return stretch;
 }
 
-/* Where the host waits for each kernel its calls come on top. */
-static void add_calls(struct hosts *h, const struct pace *p)
-{
-	for (uint32_t i = 0; i < p->n; i++) {
-		double own_s = mq_cost_busy(&p->paced[i].parts) + p->paced[i].parts.host_s;
-
-		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);
-	}
-}
-
 /* The tasks of `p` are own[first, end). */
 static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end)
 {
@@ -249,10 +239,13 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 	/* one run of kernels and nothing else: the cost model's own rule */
 	if (p->kernels_s <= 0 || (p->n == 1 && p->calls_s <= 0))
 		return;
-	if (p->waits) {
-		add_calls(h, p);
-		return;
+	for (uint32_t i = 0; i < p->n && p->waits; i++) { /* for each kernel: its calls come on top */
+		double own_s = mq_cost_busy(&p->paced[i].parts) + p->paced[i].parts.host_s;
+
+		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);
 	}
+	if (p->waits)
+		return;
 	if (host_s > p->kernels_s)
 		stretch = stretch_to(h, p, first, end, host_s);
 	for (uint32_t i = 0; i < p->n; i++) {

@@ -12,22 +12,12 @@
 #include "maquette/json_file.h"
 #include "hardware/libraries.h"
 
-static const char *link_name(int link)
-{
-	static const char *const names[] = { "nvlink", "pcie", "net" };
+static MQ_NAMES(link_name, int, MQ_N_NCCL_LINKS, "nvlink", "pcie", "net")
 
-	return names[link];
-}
+	static MQ_NAMES(arch_name, int, MQ_N_ARCHS, "volta", "ampere", "hopper", "blackwell")
 
-static const char *arch_name(int arch)
-{
-	static const char *const names[] = { "volta", "ampere", "hopper", "blackwell" };
-
-	return names[arch];
-}
-
-/* Positions along one direction of a value: by names, or (NULL) in the order of an array. */
-struct axis {
+	/* Positions along one direction of a value: by names, or (NULL) in the order of an array. */
+	struct axis {
 	int n;
 	const char *(*name)(int);
 	bool shorter; /* the array has fewer, and what is left is 0 */

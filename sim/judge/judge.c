@@ -101,32 +101,18 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 	return status;
 }
 
-static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < low->n_devices; i++)
-		sum += mq_cost_train_peak(&j->q->calib->device[j->q->cluster->device[low->device[i]].calib],
-					  j->q->train);
-	return sum;
-}
-
-/* What the host of GPUs takes of each step beside all kernels: it reads a loss. */
-static double host_step_s(const struct mq_judge *j, const struct mq_lowered *low)
-{
-	const struct mq_software *s = j->q->software;
-
-	if (!s || j->q->cluster->device[low->device[0]].kind == MQ_CPU)
-		return 0;
-	return s->step_ms / 1e3;
-}
-
 static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,
 			      struct mq_err *err)
 {
 	struct mq_result *r = &out->result;
-	double peak = peak_flops(j, &out->lowered), host_s = host_step_s(j, &out->lowered);
+	const struct mq_device *device = j->q->cluster->device;
+	const uint32_t *rank = out->lowered.device;
+	/* What the host of GPUs takes of each step beside all kernels: it reads a loss. */
+	bool waits = j->q->software && device[rank[0]].kind != MQ_CPU;
+	double peak = 0, host_s = waits ? j->q->software->step_ms / 1e3 : 0;
 
+	for (uint32_t i = 0; i < out->lowered.n_devices; i++)
+		peak += mq_cost_train_peak(&j->q->calib->device[device[rank[i]].calib], j->q->train);
 	/* What follows from the step time follows from what is written of it. */
 	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
 	r->samples_per_s = r->step_time_s > 0 ? j->q->train->batch / r->step_time_s : (double)NAN;

@@ -340,12 +340,6 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 
 enum { CONFIG_WORDS = 5 + MQ_N_DIMS };
 
-static size_t config_size(const struct mq_config *c)
-{
-	return (CONFIG_WORDS + c->n_devices) * sizeof(uint32_t) +
-	       (c->share ? c->split[MQ_DIM_BATCH] * sizeof(double) : 0);
-}
-
 static void put(unsigned char **at, const void *bytes, size_t size)
 {
 	if (size)
@@ -361,8 +355,12 @@ void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *s
 	struct head head = head_of(plan, n);
 
 	*size = sizeof(head) + sizeof(double) + plan->n_ops * sizeof(uint32_t);
-	for (uint32_t k = 0; k < n; k++)
-		*size += config_size(&plan->config[first[k]]);
+	for (uint32_t k = 0; k < n; k++) {
+		const struct mq_config *c = &plan->config[first[k]];
+
+		*size += (CONFIG_WORDS + c->n_devices) * sizeof(uint32_t) +
+			 (c->share ? c->split[MQ_DIM_BATCH] * sizeof(double) : 0);
+	}
 	unsigned char *bytes = mq_arena_alloc(arena, *size), *at = bytes;
 	put(&at, &head, sizeof(head));
 	put(&at, &plan->engine_objective, sizeof(double));

@@ -3,12 +3,8 @@
 
 #include "base/index.h"
 
-const char *mq_purpose_name(enum mq_purpose purpose)
-{
-	static const char *const names[] = { "parameters", "gradients", "optimizer", "activations", "buffers" };
-
-	return names[purpose];
-}
+MQ_NAMES(mq_purpose_name, enum mq_purpose, MQ_N_PURPOSES, "parameters", "gradients", "optimizer", "activations",
+	 "buffers")
 
 void mq_allocation_log_add(void *context, enum mq_allocator_event event, enum mq_pool_stream stream, uint64_t address,
 			   uint64_t size)

@@ -13,15 +13,12 @@
 #define GB          1e9
 #define HOST_MEMORY 200e9 /* of a server with two sockets */
 
-static const char *inside_name(int inside)
-{
-	static const char *const names[] = { "", "nvswitch", "cube-mesh", "quad-mesh", "nvlink-pairs", "pcie", "host" };
+static MQ_NAMES(inside_name, int, MQ_INSIDE_HOST + 1, "", "nvswitch", "cube-mesh", "quad-mesh", "nvlink-pairs", "pcie",
+		"host")
 
-	return names[inside];
-}
-
-const char mq_fabric_columns[] = "system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
-				 "threads nccl_version";
+	const char mq_fabric_columns[] =
+		"system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
+		"threads nccl_version";
 
 /* A row of a table, and where its errors go. */
 struct cells {

@@ -143,16 +143,6 @@ static bool known(struct mq_ranking *r, const struct mq_candidate *c)
 	return false;
 }
 
-static void add_software(struct mq_ranking *r, const struct mq_candidate *c)
-{
-	for (uint32_t i = 0; i < r->search->n_software; i++) {
-		struct mq_named_candidate *s = &r->software[i];
-
-		if (mq_text_has_word(c->runs_in, s->name) && (!s->best.plan || before(c, &s->best)))
-			mq_candidate_keep(&s->best, c, r->arena);
-	}
-}
-
 void mq_ranking_init(struct mq_ranking *r, const struct mq_search *search, struct mq_arena *arena)
 {
 	uint32_t room = KEPT_PER_ROW * (search->top + 1);
@@ -175,7 +165,12 @@ void mq_ranking_add(struct mq_ranking *r, struct mq_candidate *c)
 	c->objective = objective_of(r->search, c);
 	c->form = form_of(c->plan);
 	MQ_PUSH(r->arena, r->seen, r->n_seen, r->seen_room, seen_of(c));
-	add_software(r, c);
+	for (uint32_t i = 0; i < r->search->n_software; i++) {
+		struct mq_named_candidate *s = &r->software[i];
+
+		if (mq_text_has_word(c->runs_in, s->name) && (!s->best.plan || before(c, &s->best)))
+			mq_candidate_keep(&s->best, c, r->arena);
+	}
 	if (known(r, c))
 		return;
 	while (at > 0 && before(c, &r->candidate[at - 1]))

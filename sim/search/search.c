@@ -131,10 +131,7 @@ static void enter(struct player *p)
 
 static void leave(struct player *p)
 {
-	double spent = now(p->loop) - p->entered_s;
-
-	p->used_s += spent;
-	p->report->propose_s += spent;
+	p->used_s += now(p->loop) - p->entered_s;
 }
 
 /* ---- plans that fail ----------------------------------------------------------------------------- */

@@ -104,7 +104,6 @@ struct mq_engine_report {
 	uint64_t proposals, feasible, screens;
 	double best_step_time_s;  /* NaN = none feasible */
 	struct mq_candidate best; /* that plan; nothing where none is feasible */
-	double propose_s;         /* clock time inside the engine */
 	bool finished;            /* it had no more to propose, or promised the optimum */
 	char stopped[512];        /* why it refused or failed, or "" */
 	uint32_t n_said;

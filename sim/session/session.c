@@ -168,27 +168,6 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
-static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
-{
-	struct mq_sequence_packing *d = &s->train.sequence_packing;
-
-	if (!mq_sequence_packing_said(d))
-		return MQ_OK;
-	if (!s->model->seq)
-		return mq_bad(err, "--sequence-packing: '%s' has no sequences of tokens; leave it out", s->model->name);
-	return mq_sequence_packing_bind(d, s->model->seq, s->train.batch, &s->arena, err);
-}
-
-static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)
-{
-	if (!q->model)
-		return mq_bad(err, "-m is missing: give a model (see `maquette list models`) or a file");
-	if (!q->platform)
-		return mq_bad(err, "-p is missing: give a platform file, a name of `maquette list "
-				   "platforms`, or \"gpu=TYPE nodes=N\"");
-	return MQ_OK;
-}
-
 /* The type that is trained in today: see mq_session_open. */
 static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
@@ -260,7 +239,11 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 		return mq_bad(err, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
 			      s->model->unit);
 	MQ_TRY(check_experts(s, err));
-	MQ_TRY(pack_documents(s, err));
+	struct mq_sequence_packing *packing = &s->train.sequence_packing;
+	if (mq_sequence_packing_said(packing) && !s->model->seq)
+		return mq_bad(err, "--sequence-packing: '%s' has no sequences of tokens; leave it out", s->model->name);
+	if (mq_sequence_packing_said(packing))
+		MQ_TRY(mq_sequence_packing_bind(packing, s->model->seq, s->train.batch, &s->arena, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
 
@@ -342,7 +325,11 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 
 	*own = *asked;
 	s->files = files;
-	MQ_TRY(check_given(q, err));
+	if (!q->model)
+		return mq_bad(err, "-m is missing: give a model (see `maquette list models`) or a file");
+	if (!q->platform)
+		return mq_bad(err, "-p is missing: give a platform file, a name of `maquette list "
+				   "platforms`, or \"gpu=TYPE nodes=N\"");
 	MQ_TRY(mq_asked_limits(q, &s->limits, err));
 	MQ_TRY(mq_tuning_resolve(&own->train.tuning, &s->arena, err));
 	MQ_TRY(mq_platform_words(q->platform, &s->arena, &own->platform, err));

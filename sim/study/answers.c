@@ -164,17 +164,6 @@ static enum mq_status scan(struct contest *c, double at[2], double gap[2], bool 
 	return MQ_OK;
 }
 
-static enum mq_status bisect(struct contest *c, double at[2], const double gap[2])
-{
-	while (at[1] - at[0] > 1e-6) {
-		double middle = (at[0] + at[1]) / 2, g;
-
-		MQ_TRY(ask_gap(c, middle, &g));
-		at[(g < 0) != (gap[0] < 0)] = middle;
-	}
-	return MQ_OK;
-}
-
 static enum mq_status contestants(struct contest *c)
 {
 	const struct mq_study *study = c->a->study;
@@ -208,7 +197,12 @@ static enum mq_status find_tie(struct contest *c, double *factor, char ends[2][8
 	*factor = (double)NAN;
 	if (!found)
 		return MQ_OK;
-	MQ_TRY(bisect(c, at, gap));
+	while (at[1] - at[0] > 1e-6) {
+		double middle = (at[0] + at[1]) / 2, g;
+
+		MQ_TRY(ask_gap(c, middle, &g));
+		at[(g < 0) != (gap[0] < 0)] = middle;
+	}
 	*factor = exp2((at[0] + at[1]) / 2);
 	return ask_gap(c, (at[0] + at[1]) / 2, &gap[0]);
 }

@@ -11,15 +11,9 @@
 #include "fit/fit.h"
 #include "trace/trace.h"
 
-const char *mq_trace_class_name(enum mq_trace_class class)
-{
-	static const char *const names[MQ_N_CLASSES] = {
-		"matrix products", "convolutions",          "attention",       "element-wise",  "optimizer", "copies",
-		"collectives",     "exposed communication", "idle: host late", "idle: waiting", "step"
-	};
-
-	return names[class];
-}
+MQ_NAMES(mq_trace_class_name, enum mq_trace_class, MQ_N_CLASSES, "matrix products", "convolutions", "attention",
+	 "element-wise", "optimizer", "copies", "collectives", "exposed communication", "idle: host late",
+	 "idle: waiting", "step")
 
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 {

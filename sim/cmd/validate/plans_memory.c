@@ -214,17 +214,6 @@ static uint32_t lines_of(const struct mq_memory *m, const struct mq_snapshot *s,
 	return n;
 }
 
-/* The purpose that differs most; the last two lines are sums. */
-static const struct pair *most_off(const struct pair *line, uint32_t n)
-{
-	const struct pair *most = line;
-
-	for (uint32_t i = 0; i + 2 < n; i++)
-		if (fabs(line[i].predicted_B - line[i].measured_B) > fabs(most->predicted_B - most->measured_B))
-			most = &line[i];
-	return most;
-}
-
 enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir, struct mq_err *err)
 {
 	const struct mq_validated *p = &v->plan[0];
@@ -246,7 +235,10 @@ enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path,
 		mq_csv_row(&w, "%s,%s,%s,%g,%g,%g", p->name, p->schedule->device_name[p->worst], line[i].purpose,
 			   line[i].predicted_B, line[i].measured_B, ratio);
 	}
-	const struct pair *most = most_off(line, n);
+	const struct pair *most = line;
+	for (uint32_t i = 0; i + 2 < n; i++) /* the last two are sums */
+		if (fabs(line[i].predicted_B - line[i].measured_B) > fabs(most->predicted_B - most->measured_B))
+			most = &line[i];
 	printf("most off: %s, predicted %.3f GB too %s\n", most->purpose,
 	       fabs(most->predicted_B - most->measured_B) / 1e9,
 	       most->predicted_B > most->measured_B ? "much" : "little");

@@ -259,17 +259,6 @@ static void kill_actors(struct sim *sim)
 /* Doubles are 2.3e-13 s apart between FIRST_S and 2 FIRST_S. */
 enum { FIRST_S = 1024, WORN_S = FIRST_S + FIRST_S / 2, STARTS_PER_S = 1024 };
 
-/* Waits for a time from which rounding is that of every other schedule. */
-static void start_evenly(void)
-{
-	double clock_s = simgrid_get_clock();
-
-	if (clock_s < FIRST_S)
-		sg_actor_sleep_until(FIRST_S);
-	else if (ceil(clock_s * STARTS_PER_S) > clock_s * STARTS_PER_S)
-		sg_actor_sleep_until(ceil(clock_s * STARTS_PER_S) / STARTS_PER_S);
-}
-
 bool mq_simgrid_is_worn(void)
 {
 	return simgrid_get_clock() > WORN_S;
@@ -277,9 +266,13 @@ bool mq_simgrid_is_worn(void)
 
 static void simulate(struct sim *sim, enum mq_verdict *verdict)
 {
-	double timeout_s = sim->request->timeout_s;
+	double timeout_s = sim->request->timeout_s, clock_s = simgrid_get_clock();
 
-	start_evenly();
+	/* Waits for a time from which rounding is that of every other schedule. */
+	if (clock_s < FIRST_S)
+		sg_actor_sleep_until(FIRST_S);
+	else if (ceil(clock_s * STARTS_PER_S) > clock_s * STARTS_PER_S)
+		sg_actor_sleep_until(ceil(clock_s * STARTS_PER_S) / STARTS_PER_S);
 	sim->t0_s = simgrid_get_clock();
 	sim->now_s = 0;
 	mq_sim_drain(sim);

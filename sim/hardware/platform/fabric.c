@@ -191,24 +191,18 @@ static void put_dragonfly(struct mq_gen *gen)
 
 /* ---- torus ------------------------------------------------------------------------------------ */
 
-/* Two factors as near as can be, the larger first. */
-static void near_square(uint32_t n, struct torus *t)
-{
-	uint32_t b = (uint32_t)sqrt((double)n);
-
-	while (n % b)
-		b--;
-	*t = (struct torus){ .n = 2, .size = { n / b, b } };
-}
-
 static enum mq_status read_dims(const struct mq_gen *gen, struct torus *t, struct mq_err *err)
 {
 	const char *text = gen->spec->dims;
 	uint64_t product = 1;
 	char *end;
 
-	if (!text) {
-		near_square(gen->n_nodes, t);
+	if (!text) { /* two factors as near as can be, the larger first */
+		uint32_t b = (uint32_t)sqrt((double)gen->n_nodes);
+
+		while (gen->n_nodes % b)
+			b--;
+		*t = (struct torus){ .n = 2, .size = { gen->n_nodes / b, b } };
 		return MQ_OK;
 	}
 	for (t->n = 0; t->n < MAX_DIMS; text = end + 1) {

@@ -52,14 +52,6 @@ static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *
 	return x;
 }
 
-/* Ops from `first` on use the weights of the ops as many ids before them. */
-static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
-{
-	for (uint32_t i = first; i < net->b.model->n_ops; i++)
-		if (mq_net_at(net, i)->param > 0)
-			mq_net_tie(net, i, i - (first - before));
-}
-
 /* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
  * embedding (DeepSeek-V3 technical report, 2.2). It stands behind the last layer, on the last stage. */
 static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
@@ -98,8 +90,9 @@ static void predict_further(struct mq_net *net, const struct mq_transformer *t, 
 
 		net->prefix = mq_arena_printf(net->arena, "mtp%u.", d);
 		stream = predict_next(net, t, stream, embedding, owner != MQ_NONE ? owner : main_head);
-		if (t->mtp_shared && d > 1)
-			share_weights(net, start, first);
+		for (uint32_t i = start; i < net->b.model->n_ops && t->mtp_shared && d > 1; i++)
+			if (mq_net_at(net, i)->param > 0) /* the weights of the op as many ids before it */
+				mq_net_tie(net, i, i - (start - first));
 	}
 	net->prefix = "";
 }
