@@ -10,7 +10,6 @@
  * later entries override earlier ones, and every op must be named. Everything but
  * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -300,20 +299,12 @@ static void write_config(FILE *f, const struct mq_config *c)
 	fprintf(f, "}");
 }
 
-static void write_quoted(FILE *f, const char *text)
-{
-	json_t *s = json_string_nocheck(text);
-
-	json_dumpf(s, f, JSON_ENCODE_ANY);
-	json_decref(s);
-}
-
 static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model, const struct mq_cluster *cluster)
 {
 	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
-	write_quoted(f, model->name);
+	mq_json_put_text(f, model->name);
 	fprintf(f, ",\n  \"platform\": ");
-	write_quoted(f, cluster->name ? cluster->name : "");
+	mq_json_put_text(f, cluster->name);
 	fprintf(f, ",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n", p->micro_batches,
 		mq_pipeline_name(p->pipeline), p->virtual);
 	for (int d = 0; d < MQ_N_DECISIONS; d++) {
@@ -334,10 +325,10 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 		for (last = op; last + 1 < p->n_ops && p->config_of[last + 1] == p->config_of[op];)
 			last++;
 		fprintf(f, "    {\"from\": ");
-		write_quoted(f, model->op[op].name);
+		mq_json_put_text(f, model->op[op].name);
 		if (last > op) {
 			fprintf(f, ", \"to\": ");
-			write_quoted(f, model->op[last].name);
+			mq_json_put_text(f, model->op[last].name);
 		}
 		fprintf(f, ", \"config\": %u}%s\n", p->config_of[op], last + 1 < p->n_ops ? "," : "");
 	}
