@@ -4,7 +4,6 @@
 #include "cmd/cmd.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

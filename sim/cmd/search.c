@@ -2,7 +2,6 @@
  * left in the output folder. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "session/ranks.h"

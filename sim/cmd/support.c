@@ -4,7 +4,6 @@
  * says how its part is known: covered, assumed or not covered. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "session/pages/page.h"

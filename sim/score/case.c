@@ -3,7 +3,6 @@
 #include "score/row.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

@@ -9,7 +9,6 @@
  * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cuda/parts.h"

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <hwloc.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

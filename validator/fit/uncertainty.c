@@ -20,7 +20,6 @@
 #include <gsl/gsl_statistics.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

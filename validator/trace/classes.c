@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "fit/fit.h"
 #include "trace/trace.h"

@@ -6,7 +6,6 @@
  * forward pass. No frame of Python at all is autograd's thread: the backward pass. SPDX-License-Identifier: Apache-2.0 */
 #include "trace/snapshot.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/index.h"
