@@ -200,18 +200,6 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	return MQ_OK;
 }
 
-/* Samples of an earlier run into the same folder are none of this one. */
-static void forget_samples(const struct calibrate *c)
-{
-	uint32_t n;
-	const char **launch = mq_folder_names(c->samples, "launch-", "", c->arena, &n);
-
-	for (uint32_t l = 0; l < n; l++)
-		for (uint32_t p = 0; p < MQ_N_PROBES; p++)
-			unlink(mq_arena_printf(c->arena, "%s/%s/%s.timeline.csv", c->samples, launch[l],
-					       mq_probe_name[p]));
-}
-
 static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name, uint32_t n,
 				 struct mq_err *err)
 {
@@ -230,7 +218,13 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 		mq_replay_print(&call);
 		return MQ_OK;
 	}
-	forget_samples(c);
+	/* Samples of an earlier run into the same folder are none of this one. */
+	uint32_t launches;
+	const char **launch = mq_folder_names(c->samples, "launch-", "", c->arena, &launches);
+	for (uint32_t l = 0; l < launches; l++)
+		for (uint32_t p = 0; p < MQ_N_PROBES; p++)
+			unlink(mq_arena_printf(c->arena, "%s/%s/%s.timeline.csv", c->samples, launch[l],
+					       mq_probe_name[p]));
 	return mq_replay_measure(&call, err);
 }
 

@@ -107,16 +107,6 @@ static bool crashed(const char *path)
 	return found;
 }
 
-/* Before the work: what a simulator died of in an earlier run is no answer. */
-static void forget_crashes(const struct whatif *w)
-{
-	for (uint32_t i = 0; i < w->study.n_points; i++)
-		if (crashed(w->row_path[i]) && lock(w, i, F_WRLCK, false)) {
-			unlink(w->row_path[i]);
-			lock(w, i, F_UNLCK, false);
-		}
-}
-
 static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
 {
 	uint32_t n = 0;
@@ -381,8 +371,12 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(list_points(w, err));
 	if (!w->o->worker)
 		MQ_TRY(check_folder(w, err));
-	if (!w->o->worker)
-		forget_crashes(w);
+	for (uint32_t i = 0; i < w->study.n_points && !w->o->worker;
+	     i++) /* an earlier simulator's death is no answer */
+		if (crashed(w->row_path[i]) && lock(w, i, F_WRLCK, false)) {
+			unlink(w->row_path[i]);
+			lock(w, i, F_UNLCK, false);
+		}
 	if (!w->o->worker && w->study.n_points > 1)
 		n = start_workers(w, pid);
 	enum mq_status status = work(w, err);

@@ -50,16 +50,6 @@ static double least_chunk(bool tree)
 	return tree ? 32768 : 16384;
 }
 
-/* The chunk that NCCL takes for this size. */
-static double nvls_chunk(double bytes, bool tree, const struct nvls *v)
-{
-	double chunk = least_chunk(tree);
-
-	while (bytes >= nvls_edge(chunk, tree, v))
-		chunk *= 2;
-	return chunk;
-}
-
 /* Extra latency and bandwidth for a size under a given chunk. */
 static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s, double *bw_Bps)
 {
@@ -81,7 +71,10 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 		.full = tree && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B,
 		.rounds = tree ? 2 * floor(log2(t->n_nodes)) : 1,
 	};
-	double chunk = nvls_chunk(t->bytes, tree, &v), extra_s, bw_Bps, floor_s = 0;
+	double chunk = least_chunk(tree), extra_s, bw_Bps, floor_s = 0;
+
+	while (t->bytes >= nvls_edge(chunk, tree, &v)) /* the one that NCCL takes for this size */
+		chunk *= 2;
 	double time = nvls_time(&v, t->bytes, chunk, &extra_s, &bw_Bps);
 
 	/* A larger vector takes at least what the largest one with smaller chunks takes. */

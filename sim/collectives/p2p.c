@@ -108,16 +108,6 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	return MQ_OK;
 }
 
-/* Sends use a power of two of channels. */
-static uint32_t p2p_channels(const struct mq_topo *topo)
-{
-	uint32_t channels = 1;
-
-	while (channels < 2 * topo->ring_graph.channels && channels < MQ_MAX_RINGS)
-		channels *= 2;
-	return channels;
-}
-
 /* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs. */
 static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
@@ -150,9 +140,11 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 {
 	const struct mq_topo *topo = t->topo;
-	struct mq_coll_cost cost = { .bw_Bps = INFINITY, .channels = p2p_channels(topo) };
+	struct mq_coll_cost cost = { .bw_Bps = INFINITY, .channels = 1 };
 	double transfers, piece;
 
+	while (cost.channels < 2 * topo->ring_graph.channels && cost.channels < MQ_MAX_RINGS)
+		cost.channels *= 2; /* sends use a power of two of them */
 	if (t->n_nodes == 1) {
 		local_cost(t, &cost);
 		return cost;

@@ -202,17 +202,6 @@ static void dualpipe_v(struct v_counts *c, uint32_t p, uint32_t r, bool turns)
 		v_weights(c);
 }
 
-/* Forward passes alone: the first chunk stays so far ahead that the second never waits. */
-static void v_infer(struct v_counts *c, uint32_t p, uint32_t r)
-{
-	for (uint32_t i = 0; i < 2 * (p - r) - 1; i++)
-		v_forward(c, 0);
-	while (c->f[1] < c->m) {
-		v_forward(c, 1);
-		v_forward(c, 0);
-	}
-}
-
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
 /* What one rank runs: `plan` on n_ranks of them. */
@@ -269,11 +258,17 @@ static void order_infer(struct order *o)
 {
 	uint32_t v = o->plan->virtual;
 
-	if (mq_pipeline_is_v(o->plan->pipeline))
-		v_infer(&o->v, o->p, o->r);
-	else
+	if (!mq_pipeline_is_v(o->plan->pipeline)) {
 		for (uint32_t i = 0; i < o->plan->micro_batches * v; i++)
 			add_interleaved(&o->l, MQ_PASS_F, i, v > 1 ? o->p : 1, v);
+		return;
+	}
+	for (uint32_t i = 0; i < 2 * (o->p - o->r) - 1; i++) /* so far ahead that the second chunk never waits */
+		v_forward(&o->v, 0);
+	while (o->v.f[1] < o->v.m) {
+		v_forward(&o->v, 1);
+		v_forward(&o->v, 0);
+	}
 }
 
 struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank, bool infer,

@@ -58,17 +58,6 @@ static bool same_samples(const struct mq_config *a, const struct mq_config *b)
 	       a->split[MQ_DIM_EXPERT] == b->split[MQ_DIM_EXPERT];
 }
 
-/* The part of the whole that a position holds. */
-static double part_of(const struct mq_layout *layout)
-{
-	double part = 1;
-
-	for (uint32_t i = 0; i < layout->n_factors; i++)
-		if (layout->role[i] != MQ_ROLE_REPLICA)
-			part /= layout->size[i];
-	return part;
-}
-
 /* Position to position, where that can be: fills `sent`, `share` and `gather`. */
 static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 {
@@ -88,7 +77,10 @@ static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 	} else {
 		return false;
 	}
-	t->share = part_of(&t->sent);
+	t->share = 1; /* the part of the whole that a position holds */
+	for (uint32_t i = 0; i < t->sent.n_factors; i++)
+		if (t->sent.role[i] != MQ_ROLE_REPLICA)
+			t->share /= t->sent.size[i];
 	return true;
 }
 

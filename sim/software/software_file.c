@@ -194,15 +194,6 @@ static const char *no_or_yes(int i)
 	return i ? "yes" : "no"; /* MQ_WHOLE, MQ_SPLIT */
 }
 
-static enum mq_status read_models(const struct reader *r, const json_t *value)
-{
-	const char *word = json_string_value(value);
-	int at = MQ_ENUM_FIND(mq_models_name, MQ_N_MODELS, word ? word : "");
-
-	r->record->software.runs.models = (uint32_t)at;
-	return at < MQ_N_MODELS ? MQ_OK : bad(r, "models", "in \"runs\" is any, layers, one-width or llama-like");
-}
-
 /* A key that is none: what there is. */
 static enum mq_status no_rule(const struct reader *r, const char *key, const struct list *lists, size_t n)
 {
@@ -236,8 +227,13 @@ static enum mq_status read_rule(const struct reader *r, const char *key, const j
 
 	if (!strcmp(key, "devices"))
 		return read_devices(r, value);
-	if (!strcmp(key, "models"))
-		return read_models(r, value);
+	if (!strcmp(key, "models")) {
+		const char *word = json_string_value(value);
+
+		s->models = (uint32_t)MQ_ENUM_FIND(mq_models_name, MQ_N_MODELS, word ? word : "");
+		return s->models < MQ_N_MODELS ? MQ_OK :
+						 bad(r, key, "in \"runs\" is any, layers, one-width or llama-like");
+	}
 	for (size_t i = 0; i < N_LISTS; i++)
 		if (!strcmp(key, lists[i].key))
 			return read_list(r, &lists[i], value);

@@ -253,14 +253,6 @@ static void add_calls(struct table *table, const struct mq_validated *p, uint32_
 	}
 }
 
-static const char *name_of(const struct row *r, struct mq_arena *arena)
-{
-	return r->kind == MQ_TRACE_SENDRECV ? "messages" :
-	       r->members                   ? mq_arena_printf(arena, "ranks %s", r->members) :
-	       r->ranks                     ? mq_arena_printf(arena, "%u ranks", r->ranks) :
-					      "not told";
-}
-
 static enum mq_status against_calls(const struct mq_validated *p, const struct mq_traces *traces, const char *dir,
 				    struct mq_arena *arena, struct mq_err *err)
 {
@@ -277,7 +269,11 @@ static enum mq_status against_calls(const struct mq_validated *p, const struct m
 		       "measured calls, MB, ms", "no waiting");
 	for (uint32_t i = 0; i < table.n; i++) {
 		const struct row *r = &table.row[i];
-		const char *name = name_of(r, arena), *kind = mq_trace_call_name(r->kind);
+		const char *kind = mq_trace_call_name(r->kind);
+		const char *name = r->kind == MQ_TRACE_SENDRECV ? "messages" :
+				   r->members                   ? mq_arena_printf(arena, "ranks %s", r->members) :
+				   r->ranks                     ? mq_arena_printf(arena, "%u ranks", r->ranks) :
+								  "not told";
 
 		printf("%-14s %-15s %8.1f %10.3f %11.3f   %8.1f %10.3f %11.3f %10.3f ms\n", name, kind, r->predicted_n,
 		       1e-6 * r->predicted_B, 1e3 * r->predicted_s, r->measured_n, 1e-6 * r->measured_B,

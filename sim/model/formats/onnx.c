@@ -192,17 +192,6 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 	return MQ_OK;
 }
 
-static enum mq_status read_initializer(struct reader *r, const Onnx__TensorProto *p, struct mq_err *err)
-{
-	struct mq_onnx_tensor *t = add(r, p->name ? p->name : "");
-
-	if (!t)
-		return mq_bad(err, "%s: two initializers are called '%.80s'", r->g.path, p->name ? p->name : "");
-	MQ_TRY(read_tensor(r, p, "initializer", t, err));
-	t->weight = !t->integer;
-	return MQ_OK;
-}
-
 static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__Dimension *p, struct mq_onnx_tensor *t,
 				uint32_t d, struct mq_err *err)
 {
@@ -319,8 +308,15 @@ static enum mq_status read_node(struct reader *r, size_t index, const Onnx__Node
 
 static enum mq_status read_graph(struct reader *r, const Onnx__GraphProto *p, struct mq_err *err)
 {
-	for (size_t i = 0; i < p->n_initializer; i++)
-		MQ_TRY(read_initializer(r, p->initializer[i], err));
+	for (size_t i = 0; i < p->n_initializer; i++) {
+		const char *name = p->initializer[i]->name ? p->initializer[i]->name : "";
+		struct mq_onnx_tensor *t = add(r, name);
+
+		if (!t)
+			return mq_bad(err, "%s: two initializers are called '%.80s'", r->g.path, name);
+		MQ_TRY(read_tensor(r, p->initializer[i], "initializer", t, err));
+		t->weight = !t->integer;
+	}
 	for (size_t i = 0; i < p->n_input; i++)
 		MQ_TRY(read_graph_input(r, p->input[i], err));
 	for (size_t i = 0; i < p->n_node; i++)
