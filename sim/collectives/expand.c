@@ -32,7 +32,7 @@ struct expansion {
 	double *edge; /* [n_local^2] bytes between two ranks of the node at hand */
 };
 
-void mq_flow_add(struct mq_flow_list *list, uint32_t src, uint32_t dst, double bytes)
+static void add_flow(struct mq_flow_list *list, uint32_t src, uint32_t dst, double bytes)
 {
 	struct mq_flow flow = { .src = src, .dst = dst, .bytes = bytes, .rate_Bps = INFINITY };
 
@@ -98,7 +98,7 @@ static void flush_local(struct expansion *x, uint32_t node, uint32_t to_node)
 		src = mq_node_rank(x->group, node, i / m);
 		dst = mq_node_rank(x->group, to_node, i % m);
 		if (src != dst && (x->request->closed || !mq_coll_skips(x->request->kind, x->request->root, src, dst)))
-			mq_flow_add(x->list, src, dst, x->edge[i]);
+			add_flow(x->list, src, dst, x->edge[i]);
 		x->edge[i] = 0;
 	}
 }
@@ -158,8 +158,8 @@ static void trees(struct expansion *x, uint32_t index, double share)
 				continue;
 			child = mq_node_rank(x->group, k, index);
 			parent = mq_node_rank(x->group, up, index);
-			mq_flow_add(x->list, child, parent, x->request->bytes * share / 2);
-			mq_flow_add(x->list, parent, child, x->request->bytes * share / 2);
+			add_flow(x->list, child, parent, x->request->bytes * share / 2);
+			add_flow(x->list, parent, child, x->request->bytes * share / 2);
 		}
 }
 
@@ -196,7 +196,7 @@ static void local_cycle(struct expansion *x, double bytes)
 		uint32_t n = size_of(x->group, k);
 
 		for (uint32_t i = 0; n > 1 && i < n; i++)
-			mq_flow_add(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, k, i + 1), bytes);
+			add_flow(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, k, i + 1), bytes);
 	}
 }
 
@@ -206,8 +206,8 @@ static void node_cycle(struct expansion *x, double bytes)
 
 	for (uint32_t k = 0; nodes > 1 && k < nodes; k++)
 		for (uint32_t i = 0; i < size_of(x->group, k); i++)
-			mq_flow_add(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, (k + 1) % nodes, i),
-				    bytes);
+			add_flow(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, (k + 1) % nodes, i),
+				 bytes);
 }
 
 static void nvls(struct expansion *x, enum mq_algo algo)
@@ -242,7 +242,7 @@ static void pat(struct expansion *x)
 			uint32_t near = x->group->order[i], far = x->group->order[(i + d) % n];
 			bool gather = x->request->kind == MQ_COLL_ALL_GATHER;
 
-			mq_flow_add(x->list, gather ? near : far, gather ? far : near, part * (d < n - d ? d : n - d));
+			add_flow(x->list, gather ? near : far, gather ? far : near, part * (d < n - d ? d : n - d));
 		}
 }
 
@@ -255,8 +255,8 @@ static void spread(struct expansion *x, uint32_t node)
 
 	for (uint32_t i = 0; i < size; i++)
 		for (uint32_t s = 1; s <= shifts; s++)
-			mq_flow_add(x->list, mq_node_rank(x->group, node, i),
-				    mq_node_rank(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
+			add_flow(x->list, mq_node_rank(x->group, node, i),
+				 mq_node_rank(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
 }
 
 static void all_to_all(struct expansion *x)
@@ -268,7 +268,7 @@ static void all_to_all(struct expansion *x)
 	if (n <= ALL_PAIRS || group->n_nodes == 1) {
 		for (uint32_t d = 1; d < n; d++)
 			for (uint32_t i = 0; i < n; i++)
-				mq_flow_add(x->list, group->order[i], group->order[(i + d) % n], part);
+				add_flow(x->list, group->order[i], group->order[(i + d) % n], part);
 		return;
 	}
 	for (uint32_t k = 0; k < group->n_nodes; k++) {
@@ -276,7 +276,7 @@ static void all_to_all(struct expansion *x)
 
 		for (uint32_t i = 0; i < size; i++)
 			for (uint32_t d = 1; d < size; d++)
-				mq_flow_add(x->list, mq_node_rank(group, k, i), mq_node_rank(group, k, i + d), part);
+				add_flow(x->list, mq_node_rank(group, k, i), mq_node_rank(group, k, i + d), part);
 		spread(x, k);
 	}
 }

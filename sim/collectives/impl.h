@@ -128,7 +128,6 @@ struct mq_flow_list {
 	struct mq_flow *flow;
 	uint32_t n, room;
 };
-void mq_flow_add(struct mq_flow_list *list, uint32_t src, uint32_t dst, double bytes);
 /* The flows of one collective under one algorithm, without rates. */
 void mq_expand_flows(const struct mq_coll_request *request, const struct mq_group *group, const struct mq_topo *topo,
 		     enum mq_algo algo, struct mq_flow_list *list);

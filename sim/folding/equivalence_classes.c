@@ -287,7 +287,8 @@ enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq
 	return MQ_OK;
 }
 
-double mq_equivalence_set_end(const struct mq_equivalence *q, uint32_t set, double start_s, const double *done_s)
+/* When the replicas of a set have ended. */
+static double set_end(const struct mq_equivalence *q, uint32_t set, double start_s, const double *done_s)
 {
 	double end = start_s;
 
@@ -309,7 +310,7 @@ enum mq_status mq_equivalence_positions(const struct mq_equivalence *q, uint32_t
 		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
 		for (uint32_t k = 0; k < replica.n; k++)
 			position_s[im->fold->position[replica.rank[k]]] =
-				replica.latency_s + mq_equivalence_set_end(q, set, start_s, done_s) - start_s;
+				replica.latency_s + set_end(q, set, start_s, done_s) - start_s;
 	}
 	for (uint32_t p = im->zone; p < im->fold->n_positions; p++)
 		position_s[p] = position_s[p % im->zone];
@@ -322,7 +323,7 @@ bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communicat
 	double first = INFINITY, last = start_s;
 
 	for (uint32_t s = q->set_first[communication]; s < q->set_first[communication + 1]; s++) {
-		double end = mq_equivalence_set_end(q, s, start_s, done_s);
+		double end = set_end(q, s, start_s, done_s);
 
 		first = fmin(first, end);
 		last = fmax(last, end);

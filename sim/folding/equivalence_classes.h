@@ -27,9 +27,8 @@ struct mq_equivalence {
 enum mq_status mq_equivalence_build(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
 				    struct mq_arena *arena, struct mq_equivalence *classes, struct mq_err *err);
 
-/* When the replicas of a set have ended. done_s: [net.n_flows] ends of the flows, which began at start_s. */
-double mq_equivalence_set_end(const struct mq_equivalence *classes, uint32_t set, double start_s, const double *done_s);
-/* Have all replicas of a communication ended at the same time? */
+/* Have all replicas of a communication ended at the same time? done_s: [net.n_flows] ends of the flows, which began at
+ * start_s. */
 bool mq_equivalence_together(const struct mq_equivalence *classes, uint32_t communication, double start_s,
 			     const double *done_s);
 /* How long it took at each position, with its latency; NAN where it does not take place. */

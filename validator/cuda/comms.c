@@ -34,7 +34,8 @@ struct cuda_comm *cuda_comm_find(struct cuda *c, const struct cuda_comm *wanted)
 	return NULL;
 }
 
-enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what, struct mq_err *err)
+static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
+				  struct mq_err *err)
 {
 	const char *more = c->kit.ncclGetLastError(comm);
 
@@ -78,7 +79,7 @@ enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int 
 	if (atomic_load(&c->watch.expired))
 		return mq_fail(err, MQ_ETIME, "rank %u: %s did not return within %.3g s", c->ranks->rank, what,
 			       c->deadline_s);
-	return result == ncclSuccess ? MQ_OK : cuda_nccl_failed(c, comm->comm, result, what, err);
+	return result == ncclSuccess ? MQ_OK : nccl_failed(c, comm->comm, result, what, err);
 }
 
 /* A call in a thread of its own, which is left behind where it does not end: the process ends then. */
@@ -126,7 +127,7 @@ static enum mq_status poll_errand(struct errand *e, const char *what, struct mq_
 				       c->deadline_s);
 		usleep(ERRAND_US);
 	}
-	return e->result == ncclSuccess ? MQ_OK : cuda_nccl_failed(c, NULL, e->result, what, err);
+	return e->result == ncclSuccess ? MQ_OK : nccl_failed(c, NULL, e->result, what, err);
 }
 
 static enum mq_status wait_for(struct errand *e, const char *what, struct mq_err *err)
@@ -250,7 +251,7 @@ enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err)
 		int result = (int)c->kit.ncclGetUniqueId(&id[i]);
 
 		if (result != ncclSuccess)
-			return cuda_nccl_failed(c, NULL, result, "identifier of a communicator", err);
+			return nccl_failed(c, NULL, result, "identifier of a communicator", err);
 	}
 	MQ_TRY(mq_wire_share(c->session, id, c->n_comms * sizeof(*id), err));
 	for (uint32_t i = 0; i < c->n_comms; i++)
@@ -294,7 +295,7 @@ enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err)
 		int asked = (int)c->kit.ncclCommGetAsyncError(c->comms[i].comm, &state);
 		int result = asked != ncclSuccess ? asked : (int)state;
 		if (result != ncclSuccess && result != ncclInProgress)
-			return cuda_nccl_failed(c, c->comms[i].comm, result, "communication", err);
+			return nccl_failed(c, c->comms[i].comm, result, "communication", err);
 	}
 	return c->ranks->alive(c->ranks->state, err);
 }

@@ -178,8 +178,6 @@ enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err);
 void cuda_comms_close(struct cuda *c, bool failed);
 /* MQ_ETIME: an asynchronous error of any communicator, or a dead rank. */
 enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err);
-enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
-				struct mq_err *err);
 /* Around NCCL calls that should only enqueue: one that does not return within the deadline is aborted. `result` of
  * the last call, `comm` that it belongs to; MQ_ETIME. */
 void cuda_watch_begin(struct cuda *c);
