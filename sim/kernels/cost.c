@@ -240,18 +240,18 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* What cuDNN's rules choose for windows of one pixel on plain cores (DeepBench's timings on Maxwell to Turing, cuDNN 5 to
- * 7.6). Where they are strided the input's gradient is computed of rows of pixels that no window reaches too. The
- * weights' gradient has tiles of 128 x 128, or of twice its channels, and adds up five partial sums. */
+/* What cuDNN's rules choose for windows of one pixel (DeepBench's timings on Maxwell to Turing, cuDNN 5 to 7.6). Where
+ * they are strided the input's gradient is computed of rows of pixels that no window reaches too. The weights' gradient
+ * has tiles of 128 x 128, or of twice its channels, and adds up five partial sums. */
 static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_kernel *k, struct gemm *g)
 {
-	enum { PARTIAL_B = 5 * 2 * 4 };
+	enum { SUMS = 5 };
 
 	if (k->of_input)
 		g->k *= k->image.stride_h;
 	if (k->of_weights) {
 		g->rules = true;
-		g->t0_s += PARTIAL_B * k->m * k->n * k->count / (d->mem_bw_Bps * d->gemm_bw_share);
+		g->t0_s += SUMS * 2 * g->size_B * k->m * k->n * k->count / (d->mem_bw_Bps * d->gemm_bw_share);
 	}
 }
 
@@ -267,9 +267,9 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	if (by_plain_cores(d, k->dtype)) {
 		g.eff = d->conv_eff_simt;
 		on_plain_cores(d, &g);
-		if (k->untimed && k->image.kh * k->image.kw == 1)
-			chosen_by_rules(d, k, &g);
 	}
+	if (k->untimed && k->image.kh * k->image.kw == 1 && d->compute_capability < 80)
+		chosen_by_rules(d, k, &g);
 	if (k->volume)
 		g.eff *= d->conv_volume;
 	return g;

@@ -275,11 +275,19 @@ static void test_convolutions_by_rules(void **state)
 			       .image = { 80, 80, 40, 40, 1, 1, 2, 2 } };
 	double flop = 2 * k.m * k.n * k.k;
 
+	d->compute_capability = 75;
 	d->peak_flops[MQ_FP16] = 8e12;
 	d->conv_eff_simt = .5;
+	d->conv_eff = .25;
 	near(mq_cost_kernel(d, &k), flop / .5e12);
 	k.untimed = true;
 	near(mq_cost_kernel(d, &k), 2 * flop / .5e12);
+	k.dtype = MQ_FP16;
+	near(mq_cost_kernel(d, &k), 2 * flop / 2e12);
+	d->compute_capability = 80; /* whose kernels nobody timed so */
+	near(mq_cost_kernel(d, &k), flop / 2e12);
+	d->compute_capability = 75;
+	k.dtype = MQ_FP32;
 	k.image.kh = k.image.kw = 3;
 	near(mq_cost_kernel(d, &k), flop / .5e12);
 	k.image.kh = k.image.kw = 1;
