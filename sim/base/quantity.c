@@ -111,13 +111,17 @@ bool mq_parse_quantity(const char *text, const char *unit, double *value)
 		return true;
 	if (!read_unit(unit, &want, &in))
 		return false;
-	if (*text == '$')
-		return want == MONEY && mq_parse_f64(text + 1, value);
-	number = strtod(text, &end);
+	bool dollars = want == MONEY && *text == '$';
+	number = strtod(text += dollars, &end);
 	if (end == text || isspace((unsigned char)*text) || !isfinite(number))
 		return false;
 	while (*end == ' ')
 		end++;
+	const char *of = want == MONEY && *end && !end[1] ? strchr("kMG", *end == 'K' ? 'k' : *end) : NULL;
+	if (of || (dollars && !*end)) { /* 20M, $20M, $2.5 */
+		*value = number * (of ? pow(1000, *of == 'k' ? 1 : *of == 'M' ? 2 : 3) : 1);
+		return true;
+	}
 	if (!read_unit(end, &given, &size) || given != want)
 		return false;
 	*value = number * (size / in);

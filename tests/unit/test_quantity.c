@@ -37,6 +37,10 @@ static void units_of_a_kind(void **state)
 		{ "1.3Pflop/s", "Tflop/s", 1300 },
 		{ "$2.5", "$", 2.5 },
 		{ "2.5$", "$", 2.5 },
+		{ "20M", "$", 20e6 },
+		{ "$20M", "$", 20e6 },
+		{ "1.5k", "$", 1500 },
+		{ "3M$", "$", 3e6 },
 		{ "2.5USD", "$", 2.5 },
 		{ "1.2kW", "W", 1200 },
 		{ "300Wh", "kWh", .3 },
@@ -44,9 +48,9 @@ static void units_of_a_kind(void **state)
 		{ "12.5", "GB/s", 12.5 },
 	};
 	static const char *const bad[][2] = {
-		{ "400Gb", "GB/s" }, { "80GB/s", "GB" },      { "two", "s" },    { "", "s" },
-		{ "5m", "s" },       { "1e400GB/s", "GB/s" }, { "$", "$" },      { "2s s", "s" },
-		{ " 5GB", "GB" },    { "5GB", "parsecs" },    { "nanGB", "GB" },
+		{ "400Gb", "GB/s" }, { "80GB/s", "GB" },      { "two", "s" },       { "", "s" },
+		{ "5m", "s" },       { "1e400GB/s", "GB/s" }, { "$", "$" },         { "$2x", "$" },
+		{ "2s s", "s" },     { " 5GB", "GB" },        { "5GB", "parsecs" }, { "nanGB", "GB" },
 	};
 	double v;
 
