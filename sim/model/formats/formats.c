@@ -150,6 +150,14 @@ static const char *before_options(const char *spec, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
 }
 
+/* Of a user's file --seq may be an axis that is open (onnx.c). */
+static enum mq_status check_seq(const struct mq_model_request *request, const struct mq_model *model, struct mq_err *err)
+{
+	if (!request->seq || model->seq)
+		return MQ_OK;
+	return mq_bad(err, "--seq %u: model '%s' has no sequences of tokens; leave it out", request->seq, model->name);
+}
+
 /* A builder's model, a graph, a file or a shipped configuration; *model NULL: none has that name. */
 static enum mq_status load_known(const struct mq_model_request *request, struct mq_arena *arena,
 				 struct mq_model **model, struct mq_err *err)
@@ -158,11 +166,16 @@ static enum mq_status load_known(const struct mq_model_request *request, struct 
 	const struct mq_format *builder = mq_format_builder(name);
 
 	*model = NULL;
-	if (builder)
-		return builder->build(name, options ? options + 1 : NULL, request, arena, model, err);
+	if (builder) {
+		MQ_TRY(builder->build(name, options ? options + 1 : NULL, request, arena, model, err));
+		return check_seq(request, *model, err);
+	}
 	MQ_TRY(mq_graph_find(request->spec, request->seq, arena, &path, err));
-	if (!path)
-		path = file_path(request->spec, arena);
+	if (path) {
+		MQ_TRY(load_file(path, request, arena, model, err));
+		return check_seq(request, *model, err);
+	}
+	path = file_path(request->spec, arena);
 	if (path)
 		return load_file(path, request, arena, model, err);
 	return strchr(name, '/') ? mq_hf_load_shipped(request, arena, model, err) : MQ_OK;
@@ -199,9 +212,6 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	MQ_TRY(mq_tuning_resolve(&text, arena, err));
 	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
 	MQ_TRY(load_whole(request, arena, model, err));
-	if (request->seq && !(*model)->seq)
-		return mq_bad(err, "--seq %u: model '%s' has no sequences of tokens; leave it out", request->seq,
-			      (*model)->name);
 	MQ_TRY(mq_tuning_apply(&tuning, arena, model, err));
 	mq_model_mark_gemms(request, *model);
 	mq_model_find_alike(*model, arena);
