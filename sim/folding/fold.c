@@ -313,10 +313,10 @@ static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *e
 
 /* ---- views ------------------------------------------------------------------------------------------------ */
 
-enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
-				struct mq_lowered *lowered, struct mq_folding **folding, struct mq_err *err)
+struct mq_folding *mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
+				    struct mq_lowered *lowered)
 {
-	struct mq_folding *f = *folding = mq_arena_alloc(arena, sizeof(*f));
+	struct mq_folding *f = mq_arena_alloc(arena, sizeof(*f));
 
 	*f = (struct mq_folding){
 		.fold = request->fold,
@@ -325,7 +325,8 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 		.lowered = lowered,
 		.arena = arena,
 	};
-	return mq_low_begin(&request->lower, arena, lowered, &f->low, err);
+	f->low = mq_low_begin(&request->lower, arena, lowered);
+	return f;
 }
 
 void mq_folding_apart(struct mq_folding *f, const double *apart_s)
@@ -406,12 +407,10 @@ enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena 
 			struct mq_err *err)
 {
 	const struct mq_fold_request all = { .lower = *request };
-	struct mq_folding *folding;
+	struct mq_folding *folding = mq_folding_begin(&all, arena, lowered);
 	struct mq_view whole;
-	enum mq_status status = mq_folding_begin(&all, arena, lowered, &folding, err);
+	enum mq_status status = mq_folding_next(folding, &whole, err);
 
-	if (status == MQ_OK)
-		status = mq_folding_next(folding, &whole, err);
 	mq_folding_end(folding);
 	return status;
 }

@@ -28,9 +28,9 @@ struct mq_fold_request {
 struct mq_folding;
 
 /* Lowers a plan up to its memory verdict, which `lowered` tells; its schedules are in the views. Everything lives in
- * the arena but for what mq_folding_end frees; call that whatever is returned. Errors are only for broken input. */
-enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
-				struct mq_lowered *lowered, struct mq_folding **folding, struct mq_err *err);
+ * the arena but for what mq_folding_end frees. */
+struct mq_folding *mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
+				    struct mq_lowered *lowered);
 
 /* The next view: all micro-batches of the last one where that left out some, or one whose classes keep apart what was
  * told, or those of smaller blocks, or the whole schedule.

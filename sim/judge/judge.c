@@ -90,13 +90,10 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 					     .fold = j->fold && !j->jitter.draws,
 					     .steady = j->times_only && j->execute == mq_execute_analytic,
 					     .keep_tasks = j->keep_tasks };
-	struct mq_folding *folding;
-	enum mq_status status = mq_folding_begin(&ask, arena, &out->lowered, &folding, err);
+	struct mq_folding *folding = mq_folding_begin(&ask, arena, &out->lowered);
 
-	if (status == MQ_OK) {
-		note_memory(j, &out->lowered, &out->result);
-		status = run_views(j, folding, arena, out, err);
-	}
+	note_memory(j, &out->lowered, &out->result);
+	enum mq_status status = run_views(j, folding, arena, out, err);
 	mq_folding_end(folding);
 	return status;
 }

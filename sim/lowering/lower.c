@@ -367,48 +367,41 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise, uin
 
 /* ---- the steps ------------------------------------------------------------------------------------------------- */
 
-/* *more: the verdict leaves something to do. */
-static enum mq_status begin(struct mq_low *low, bool *more)
+/* False: the verdict leaves nothing to do. */
+static bool begin(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
 	struct mq_err reason = MQ_ERR_INIT;
 
-	*more = false;
-	if (mq_plan_check(low->rq.plan, low->rq.q->model, low->q.cluster, low->train, &reason) != MQ_OK) {
+	if (mq_plan_check(low->rq.plan, low->rq.q->model, low->q.cluster, low->train, &reason) != MQ_OK ||
+	    !mq_software_runs(low->software, low->rq.q, low->rq.plan, reason.text, sizeof(reason.text))) {
 		verdict(low->out, MQ_VERDICT_INVALID, "%.250s", reason.text);
-		return MQ_OK;
-	}
-	if (!mq_software_runs(low->software, low->rq.q, low->rq.plan, reason.text, sizeof(reason.text))) {
-		verdict(low->out, MQ_VERDICT_INVALID, "%.250s", reason.text);
-		return MQ_OK;
+		return false;
 	}
 	mq_software_apply_defaults(low->software, low->model, low->rq.plan, low->arena, low->resolved);
 	if (low->resolved->overlap_param_gather && low->resolved->broadcast_params) {
 		verdict(low->out, MQ_VERDICT_INVALID,
 			"overlap_param_gather gathers what broadcast_params broadcasts: ask "
 			"for one of them");
-		return MQ_OK;
+		return false;
 	}
 	if (low->train->infer) /* there is no backward pass to take turns with */
 		low->resolved->overlap_experts = false;
 	mq_low_number(low);
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
-		return MQ_OK;
+		return false;
 	out->model_flop = low->train->batch * mq_sample_flop(low->model, low->train, low->software);
-	MQ_TRY(mq_low_memory(low));
-	*more = (out->verdict == MQ_VERDICT_OK || low->rq.past_memory) && !low->rq.memory_only;
-	if (*more) {
-		mq_transfers_plan(low);
-		mq_buckets_plan(low);
-	}
-	return MQ_OK;
+	mq_low_memory(low);
+	if ((out->verdict != MQ_VERDICT_OK && !low->rq.past_memory) || low->rq.memory_only)
+		return false;
+	mq_transfers_plan(low);
+	mq_buckets_plan(low);
+	return true;
 }
 
-enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			    struct mq_low **begun, struct mq_err *err)
+struct mq_low *mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered)
 {
 	struct mq_low *low = mq_arena_alloc(arena, sizeof(*low));
-	bool more;
 
 	*low = (struct mq_low){ .rq = *request,
 				.q = mq_question_for(request->q, request->plan, arena),
@@ -422,11 +415,10 @@ enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_ar
 	low->train = low->q.train;
 	memset(lowered, 0, sizeof(*lowered));
 	lowered->verdict = MQ_VERDICT_OK;
-	enum mq_status status = begin(low, &more);
-	*begun = status == MQ_OK && more ? low : NULL;
-	if (!*begun)
-		mq_low_end(low);
-	return status;
+	if (begin(low))
+		return low;
+	mq_low_end(low);
+	return NULL;
 }
 
 void mq_low_end(struct mq_low *low)

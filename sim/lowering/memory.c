@@ -408,7 +408,7 @@ static void write_log(struct mq_low *low, struct mq_allocation_log *log)
 	mq_allocator_replay_log(low, mq_allocator_replay_new(low, rank, log->device, s.shared_B), log);
 }
 
-enum mq_status mq_low_memory(struct mq_low *low)
+void mq_low_memory(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
 	uint32_t *first = mq_arena_array(&low->scratch, low->num.n_ranks, uint32_t);
@@ -432,7 +432,6 @@ enum mq_status mq_low_memory(struct mq_low *low)
 	judge_hosts(low);
 	if (low->rq.log)
 		write_log(low, low->rq.log);
-	return MQ_OK;
 }
 
 static void hold_stages(struct mq_low *low, uint32_t index)

@@ -438,14 +438,13 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 			struct mq_arena *arena);
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
-enum mq_status mq_low_memory(struct mq_low *low);
+void mq_low_memory(struct mq_low *low);
 /* The schedule's `held`: what device_memory adds up, by device and stage. */
 void mq_low_held(struct mq_low *low);
 
 /* ---- lower.c: the steps; costs are put in between them (costing/launch_overhead.h), and views chosen (folding/fold.h) ---------- */
-/* Numbers the plan, judges its memory and plans the tensors between devices. *low NULL: `lowered` has a final verdict. */
-enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			    struct mq_low **low, struct mq_err *err);
+/* Numbers the plan, judges its memory and plans the tensors between devices. NULL: `lowered` has a final verdict. */
+struct mq_low *mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered);
 /* The templates, communicators and works of the devices that are `active` ([cluster devices] of the plan, in whose
  * communicators `member` then has everyone), NULL = all of the plan. Any number of times, each from the start. False:
  * REFUSED, so many tasks would take too long; known from those that were made last, or from a part of these. */

@@ -159,7 +159,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *err)
+static void price_edge(struct builder *b, uint32_t e)
 {
 	const struct mq_edge *edge = &b->problem->q->model->edge[e];
 	struct mq_pase_model *out = b->out;
@@ -182,7 +182,6 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 		}
 	}
 	b->edge_cost[e] = cost;
-	return MQ_OK;
 }
 
 static void find_classes(struct builder *b)
@@ -225,7 +224,7 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const stru
 		if (!mq_tick(problem, (double)NAN, "pricing splits"))
 			return MQ_DONE;
 		if (b.edge_twin[e] == e)
-			MQ_TRY(price_edge(&b, e, err));
+			price_edge(&b, e);
 		pair[e] = (struct mq_elim_pair){ m->edge[e].src, m->edge[e].dst, b.edge_cost[b.edge_twin[e]] };
 	}
 	const double **cost = mq_arena_array(arena, m->n_ops, const double *);

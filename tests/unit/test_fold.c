@@ -33,12 +33,10 @@ static struct mq_folding *fold(struct lowered *w, const struct mq_shape *shape, 
 	const struct mq_fold_request rq = { .lower = { .q = q, .plan = &w->plan },
 					    .fold = true,
 					    .keep_tasks = keep_tasks };
-	struct mq_folding *folding;
 
-	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK ||
-	    mq_folding_begin(&rq, &w->arena, &w->low, &folding, &w->err) != MQ_OK)
+	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
 		fail_msg("%s", w->err.text);
-	return folding;
+	return mq_folding_begin(&rq, &w->arena, &w->low);
 }
 
 static struct mq_view next(struct lowered *w, struct mq_folding *folding)
@@ -224,7 +222,7 @@ static void not_asked_for(void **state)
 	struct mq_fold_request rq = { .lower = { .q = &q, .plan = &w.plan, .max_tasks = tasks - 1 } };
 	for (int asked = 0; asked < 2; asked++) {
 		rq.fold = asked;
-		assert_int_equal(mq_folding_begin(&rq, &w.arena, &w.low, &folding, &w.err), MQ_OK);
+		folding = mq_folding_begin(&rq, &w.arena, &w.low);
 		struct mq_view v = next(&w, folding);
 		assert_int_equal(w.low.verdict, asked ? MQ_VERDICT_OK : MQ_VERDICT_REFUSED);
 		assert_true(asked ? v.fold->alike[0]->n == 8 : !v.schedule);
@@ -265,11 +263,9 @@ static uint32_t seed;       /* of its plans */
 static enum mq_status first_view(const struct mq_fold_request *request, struct mq_arena *arena, struct answer *out,
 				 struct mq_err *err)
 {
-	struct mq_folding *folding;
-	enum mq_status status = mq_folding_begin(request, arena, &out->low, &folding, err);
+	struct mq_folding *folding = mq_folding_begin(request, arena, &out->low);
+	enum mq_status status = mq_folding_next(folding, &out->view, err);
 
-	if (status == MQ_OK)
-		status = mq_folding_next(folding, &out->view, err);
 	mq_folding_end(folding);
 	return status;
 }

@@ -370,7 +370,7 @@ static enum mq_status count_states(struct run *r, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o, struct mq_ideal_result *result)
+static void solve_line(struct run *r, const struct mq_ideal_options *o, struct mq_ideal_result *result)
 {
 	line_ideals(r);
 	prepare(r);
@@ -379,12 +379,11 @@ static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o
 	if (!fill(r, o)) {
 		result->stopped = true;
 		result->placement = (struct mq_placement){ .max_load = INFINITY };
-		return MQ_OK;
+		return;
 	}
 	backtrack(r, &result->placement);
 	result->pairs += r->pairs;
 	result->line_load = result->placement.max_load;
-	return MQ_OK;
 }
 
 enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *o, struct mq_arena *arena,
@@ -412,7 +411,7 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	result->n_units = units.n;
 	MQ_TRY(count_states(&r, err));
 	line = r;
-	MQ_TRY(solve_line(&line, o, result));
+	solve_line(&line, o, result);
 	if (o->linearize || result->stopped)
 		return MQ_OK;
 	struct mq_ideals_graph graph = { units.n, units.pred_first, units.pred, units.succ_first, units.succ };
