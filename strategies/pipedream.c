@@ -88,7 +88,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 
 /* ---- search ------------------------------------------------------------------------------------- */
 
-/* Machines of equal size: the least number of usable devices that a node has. */
+/* Makes all machines as large as the one with the fewest usable devices. */
 static void count_machines(struct pipedream *s, const struct mq_problem *problem)
 {
 	const struct mq_cluster *cluster = problem->q->cluster;

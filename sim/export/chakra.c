@@ -110,7 +110,8 @@ static void put_work(const struct mq_export_run *run, const struct mq_task *t, F
 	}
 }
 
-/* What a device was given so far. Receives wait beside what their stream sends: in a group neither is first. */
+/* What a device was given so far. Receives of a stream have an order of their own: in a group with sends, neither is
+ * first. */
 struct queue {
 	uint32_t last[MQ_N_STREAMS], received[MQ_N_STREAMS]; /* task, or MQ_NONE */
 	double spent_s[MQ_N_STREAMS];

@@ -44,9 +44,9 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 /* MQ_EINPUT: the text of this file trains adapters (LoRA), and the question does not. */
 enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
 				      struct mq_err *err);
-/* A framework's names of the modules that adapters stand at, in quotes, ',' between; "": all is trained. `names` pairs
- * words of --train with them (NULL: the words themselves) and ends with NULL. NULL: it has none for one of the words.
- * Sets the template's lora (those names), rank, alpha and dropout. */
+/* The modules that adapters stand at by a framework's names, in quotes and with ',' between; "": all is trained. `names`
+ * pairs words of --train with the framework's name (NULL: the word itself) and ends with NULL. Returns NULL where the
+ * framework has no name for a word. Sets lora (the names), rank, alpha and dropout of the template. */
 struct mq_template;
 const char *mq_export_adapters(const struct mq_export *e, const char *const (*names)[2], struct mq_template *values);
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */

@@ -317,8 +317,8 @@ static enum mq_dtype stream_of(const struct here *at)
 						   at->low->train->dtype;
 }
 
-/* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. Under autocast a norm's input is
- * fp32, as is its GEMM with 1 / rms, and each GEMM keeps its operand. */
+/* What ops keep in addition where they are written out op by op. In fp32 nothing is cast, and nothing more is kept. Under
+ * autocast a norm keeps its input and the product with 1 / rms in fp32, and each product its operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;

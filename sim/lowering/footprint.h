@@ -46,10 +46,10 @@ struct mq_op_use {
 	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
 	double more_loss_B;     /* of loss_B, what it does not keep */
 	/* Filled for the allocator replay alone: */
-	double launches[2];   /* kernels, forward and backward */
-	double busy_s[2];     /* what they take of the device at least, and the host before and between them, where */
-	double host_s[2];     /* all ranks' hosts agree on each collective (torch_distributed_debug_us); else 0 */
-	double output_B;      /* its output */
+	double launches[2]; /* kernels, forward and backward */
+	double busy_s[2];   /* where all ranks' hosts agree on each collective (torch_distributed_debug_us), else 0: */
+	double host_s[2];   /* the least that the device takes; what the host takes before and between kernels */
+	double output_B;    /* its output */
 	double first_entry_B; /* entry_B at the first op of the unit that has one, 0 at the others */
 	double scores_B;      /* attention that stores its scores: one tensor of these */
 	uint32_t op, unit;    /* unit: a layer, or what stands outside; counted from 0 */

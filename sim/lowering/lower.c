@@ -253,7 +253,7 @@ static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 	note_newest(in, base);
 }
 
-/* The template of a slot, of so many micro-batches. */
+/* Its number in mq_program.pass, of a slot in a rank's order of so many micro-batches. */
 static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank, uint32_t micro_batches)
 {
 	bool last = slot->micro_batch + 1 == micro_batches;
@@ -268,8 +268,9 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 	return stage * MQ_N_PASSES + pass;
 }
 
-/* Called for the slots of a rank in their order; `reducing` begins false. It ends with the first micro-batch's pass of
- * the last chunk, which has waited for the last parameters. */
+/* The template of a slot, called for the slots of a rank in their order. `reducing` begins false, is true from the first
+ * template that gathers or reduces on, and false again behind the first micro-batch's pass of the last chunk, which has
+ * waited for the last parameters. */
 static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t index,
 					     bool *reducing)
 {

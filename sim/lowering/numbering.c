@@ -19,8 +19,9 @@ uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
 	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
 }
 
-/* Of a V schedule gradients and chunks differ. In other schedules the second chunk's are for messages that pass over
- * stages: they arrive long before their receiver's turn, and must not hold up those to the next one. */
+/* In a V schedule each chunk has streams of its own, and gradients others than activations. In other schedules the second
+ * streams are those of messages that pass over stages: they arrive long before their receiver's turn, and must not hold
+ * up the messages to the next stage. */
 enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind)
 {
 	static const enum mq_stream of[2][2][2] = {
@@ -134,8 +135,8 @@ static void number_samples(struct mq_low *low)
 	}
 }
 
-/* Messages of a V schedule go from a chunk to the next: one that skips chunks would hold those behind it up, and they
- * the micro-batches that its receiver waits for. */
+/* Messages of a V schedule go from a chunk to the next. One that skips chunks would hold up those behind it, and with
+ * them the micro-batches that its own receiver waits for. */
 static bool skips_no_chunk(struct mq_low *low)
 {
 	const struct mq_model *m = low->model;

@@ -332,9 +332,9 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &weights, again, n_again);
 }
 
-/* Does this GEMM make the gradient of its input apart, before that of its weights? Where its collectives run beside
- * it, and where that gradient is summed among the ranks of its stage meanwhile
- * (LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM). */
+/* Is the gradient of this GEMM's input computed first and on its own, so that something overlaps that of the weights? It
+ * is where collectives overlap the GEMM (overlap_tp), and where the ranks of its stage sum the input's gradient meanwhile
+ * (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
 static bool goes_apart(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;

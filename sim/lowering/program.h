@@ -260,8 +260,8 @@ uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
 /* Is the micro-batch whose backward pass comes first not recomputed? In the order of gpipe it is the last. */
 bool mq_low_keeps_one(const struct mq_low *low);
-/* Micro-batches, the first, whose gradient of the op's weights is made in REDUCE: of the head
- * (defer_embedding_wgrad_compute). */
+/* So many micro-batches, from the first on, leave the gradient of the op's weights to REDUCE: those of the head under
+ * defer_embedding_wgrad_compute, 0 of other ops. */
 uint32_t mq_low_deferred(const struct mq_low *low, uint32_t op);
 /* The stream on which a tensor's messages leave its producer (SEND) or arrive at its consumer (RECV). */
 enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind);

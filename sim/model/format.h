@@ -33,7 +33,7 @@ extern const struct mq_op_amount mq_op_amounts[];
 struct mq_builtin {
 	const char *name, *summary;
 	const struct mq_opt *opts; /* of a builder */
-	const char **made;         /* of graphs: what each was made of, "key=value,..."; NULL-terminated */
+	const char **made;         /* of graphs: the parameters of each, "key=value,..."; NULL-terminated */
 };
 /* The names of all, in the arena, sorted, NULL-terminated. */
 const char **mq_model_names(struct mq_arena *arena);

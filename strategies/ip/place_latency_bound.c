@@ -52,7 +52,7 @@ static void close_paths(struct bound *b)
 	while (changed) {
 		changed = false;
 		for (uint32_t k = 0; k < 2 * p->n_edges; k++) {
-			/* Up in the order of the edges, down against it: few rounds for sorted ones. */
+			/* Ancestors in the order of the edges, descendants against it: sorted edges need few rounds. */
 			uint32_t e = k < p->n_edges ? k : 2 * p->n_edges - 1 - k;
 			bool up = k < p->n_edges;
 			uint32_t from = up ? p->edge[e].src : p->edge[e].dst;

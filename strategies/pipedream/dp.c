@@ -102,7 +102,7 @@ static void fill_start(struct run *r, uint32_t level, uint32_t start)
 	}
 }
 
-/* C of the outer level from the inner one, where every start is needed. */
+/* The times of the outer level's machines: the best of the inner level on all its devices, from every start. */
 static void fill_level(struct run *r, uint32_t level, double *next)
 {
 	uint32_t n = r->ideals.n, machines = r->p->level[level].machines;
