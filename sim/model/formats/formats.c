@@ -151,7 +151,8 @@ static const char *before_options(const char *spec, struct mq_arena *arena)
 }
 
 /* Of a user's file --seq may be an axis that is open (onnx.c). */
-static enum mq_status check_seq(const struct mq_model_request *request, const struct mq_model *model, struct mq_err *err)
+static enum mq_status check_seq(const struct mq_model_request *request, const struct mq_model *model,
+				struct mq_err *err)
 {
 	if (!request->seq || model->seq)
 		return MQ_OK;
