@@ -514,7 +514,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	/* what is slow, or hard to estimate, only where nothing else fits */
-	for (uint32_t way = 0; way < 3 && !s->stopped && (!s->n || s->none_fits); way++) {
+	for (uint32_t way = 0; way < 3 && mq_tick(problem, (double)NAN, "estimates") && (!s->n || s->none_fits);
+	     way++) {
 		bool parts = way > 0 && !problem->bound, host = way == 2;
 
 		if ((way == 1 && !(parts && s->cost.could_part)) || (host && !shapes_can_host(&s->space)))
@@ -522,10 +523,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->cost.parts = parts;
 		s->space.host = s->cost.host = host;
 		s->n = 0;
+		s->stopped = false; /* half of the time was over, not all */
 		for (uint32_t f = 0; f < s->families.n; f++)
 			s->of_family[f] = (struct mq_hybrid_family){ 0 };
 		mq_hybrid_halve(s, problem);
 		each_candidate(s);
+		s->cut = s->cut || s->stopped;
 		mq_hybrid_screen(s, problem);
 	}
 	if (!s->n)
@@ -587,7 +590,7 @@ static void stop(void *state, const struct mq_problem *problem)
 {
 	struct mq_hybrid *s = state;
 
-	if (s->proof && !s->stopped) {
+	if (s->proof && !s->cut) {
 		if (isfinite(s->listed_s))
 			mq_show_bound(
 				problem,

@@ -185,6 +185,6 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 			status = split_ops(s, m, &scratch, err);
 		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
 	}
-	s->stopped |= status == MQ_DONE;
+	s->cut |= status == MQ_DONE;
 	return status == MQ_DONE ? MQ_OK : status;
 }

@@ -54,10 +54,11 @@ struct mq_hybrid {
 	struct mq_hybrid_family *of_family;
 	uint32_t family_room;
 	uint64_t seen, pruned, estimated;
-	double listed_s;         /* best of the list, judged; moves leave its space */
-	double considered_s;     /* least estimate (or what a bound promises) of the last chain */
-	bool stopped, selective; /* selective: it would save something */
-	struct mq_map flat;      /* models without layers: samples; index into flat_s, seconds of both passes */
+	double listed_s;     /* best of the list, judged; moves leave its space */
+	double considered_s; /* least estimate (or what a bound promises) of the last chain */
+	bool stopped, cut;   /* estimates of this way, of any way, ended before all were made */
+	bool selective;      /* it would save something */
+	struct mq_map flat;  /* models without layers: samples; index into flat_s, seconds of both passes */
 	double *flat_s;
 	uint32_t flat_room;
 	double until_s; /* seconds left at which estimates, or screens, are over; -inf: there is no end of time */

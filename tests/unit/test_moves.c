@@ -216,6 +216,67 @@ static void an_embedding_has_a_stage(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Has the plan stages of so many devices each, with so many layers in order? */
+static bool has_stages(const struct question *q, const struct mq_plan *plan, const uint32_t *devices,
+		       const uint32_t *layers, uint32_t n)
+{
+	uint32_t stage = 0, first = 0;
+	bool is = mq_plan_stage_count(plan) == n;
+
+	for (uint32_t op = 0; op < plan->n_ops && is; op++) {
+		uint32_t layer = q->model->op[op].layer;
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+
+		while (layer != MQ_NONE && stage < n && layer >= first + layers[stage])
+			first += layers[stage++];
+		is = stage < n && c->stage == stage && c->n_devices == devices[stage];
+	}
+	return is;
+}
+
+/* Half of a stage's replicas take half of its layers; two stages become one: layers follow the devices, 16 samples of a
+ * micro-batch being 8 on each of two and 4 on each of four. */
+static void stages_divide_and_merge(void **state)
+{
+	static const uint32_t devices[][3] = { { 2, 2, 4 }, { 4, 2, 2 }, { 2, 4, 2 } };
+	struct question q;
+
+	ask(&q, 8);
+	for (int i = 0; i < 3; i++) {
+		struct mq_shape s = { .dp = i ? 2 : 4, .pp = i ? 4 : 2, .micro_batches = 2 };
+		struct mq_plan plan, other;
+		struct mq_move *move;
+		uint32_t n, found = 0;
+
+		shape(&q, s, &plan);
+		n = mq_moves_list(&q.space, &plan, &q.arena, &move);
+		for (uint32_t k = 0; k < n; k++)
+			found += mq_move_reshapes(&move[k]) &&
+				 mq_move_apply(&q.space, &plan, &move[k], &q.arena, &other) &&
+				 has_stages(&q, &other, devices[i], devices[i], 3);
+		assert_int_equal(found, 1);
+	}
+	mq_arena_fini(&q.arena);
+}
+
+/* No move is listed twice. */
+static void moves_are_distinct(void **state)
+{
+	struct mq_shape s = { .dp = 2, .pp = 4, .micro_batches = 2 };
+	struct mq_plan plan;
+	struct mq_move *move;
+	struct question q;
+
+	ask(&q, 8);
+	shape(&q, s, &plan);
+	uint32_t n = mq_moves_list(&q.space, &plan, &q.arena, &move);
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = i + 1; k < n; k++)
+			assert_memory_not_equal(&move[i], &move[k], sizeof(*move));
+	mq_arena_fini(&q.arena);
+}
+
 /* One fast device and seven slow ones, each a machine: all, the fast one, and the slow ones alone; tensor-parallel
  * groups are whole machines, up to eight devices. */
 static void slow_devices_are_a_set(void **state)
@@ -550,6 +611,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
 		cmocka_unit_test(runs_of_ops_have_devices),  cmocka_unit_test(an_embedding_has_a_stage),
+		cmocka_unit_test(stages_divide_and_merge),   cmocka_unit_test(moves_are_distinct),
 		cmocka_unit_test(slow_devices_are_a_set),    cmocka_unit_test(many_types_leave_room),
 		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
 		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),

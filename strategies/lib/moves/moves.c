@@ -6,6 +6,7 @@
 
 #include "maquette/engine.h"
 #include "lib/moves/degrees.h"
+#include "lib/moves/stages.h"
 #include "lib/moves/switches.h"
 #include "lib/plans.h"
 
@@ -26,48 +27,18 @@ enum kind {
 	DEGREES,   /* a: which factor of two (enum mq_factor), b: how the devices follow (enum order) */
 	SPLIT,     /* a: op, b: how (enum way) */
 	PLACE,     /* a: first op, n: how many go to device b, each whole */
-	ALONE      /* what comes before the first layer has a stage of its own */
+	DIVIDE,    /* a: stage whose first b layers, and what comes before them, go to its first n replicas alone */
+	MERGE,     /* a: stage that becomes one with the next, on the devices of both */
+	DEAL       /* layers are dealt out anew by speed; a: for the how-manyth way down from there */
 };
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
-enum { MOST_STEPS = 4, SMALL = 8 };
+enum { MOST_STEPS = 4, SMALL = 8, DEALS = 2 };
 
-/* ---- what a plan is made of --------------------------------------------------------------------- */
-
-struct view {
-	uint32_t stages, ranks; /* ranks: stages / chunks per device */
-	uint32_t *some;         /* [stages] a config of each with most devices */
-	uint32_t *layers;       /* [stages] layers with an op there */
-};
-
-static uint32_t stage_of(const struct mq_plan *plan, uint32_t op)
-{
-	return plan->config[plan->config_of[op]].stage;
-}
-
-static uint32_t rank_of(const struct mq_plan *plan, const struct view *v, uint32_t stage)
+static uint32_t rank_of(const struct mq_plan *plan, const struct mq_stages *v, uint32_t stage)
 {
 	return mq_pipeline_rank((enum mq_pipeline)plan->pipeline, v->ranks, stage);
-}
-
-static void look(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *arena, struct view *v)
-{
-	const struct mq_model *m = space->problem->q->model;
-
-	v->stages = mq_plan_stage_count(plan);
-	v->ranks = v->stages / plan->virtual;
-	v->some = mq_arena_none(arena, v->stages);
-	v->layers = mq_arena_array(arena, v->stages, uint32_t);
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		uint32_t s = stage_of(plan, op), c = plan->config_of[op];
-
-		if (v->some[s] == MQ_NONE || plan->config[c].n_devices > plan->config[v->some[s]].n_devices)
-			v->some[s] = c;
-	}
-	for (uint32_t l = 0; l < m->n_layers; l++)
-		if (space->layer_first[l] < space->layer_first[l + 1])
-			v->layers[stage_of(plan, space->layer_op[space->layer_first[l]])]++;
 }
 
 /* ---- the list ----------------------------------------------------------------------------------- */
@@ -85,7 +56,7 @@ static void add(struct list *l, enum kind kind, uint32_t a, uint32_t b, uint32_t
 	MQ_PUSH(l->arena, l->move, l->n, l->room, move);
 }
 
-static void list_stages(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+static void list_stages(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			struct list *l)
 {
 	bool layered = space->problem->q->model->n_layers > 0;
@@ -97,7 +68,7 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 		}
 	/* the last stage's work to all stages before it, and back: one boundary alone only moves the peak */
 	for (uint32_t end = 0; layered && v->stages > 2 && end < v->stages && !space->both_ways; end += v->stages - 1)
-		for (uint32_t s = 0; s < v->stages; s++)
+		for (uint32_t s = end != 0; s < v->stages; s++)
 			if (s > end + 1 || s + 1 < end) {
 				add(l, BOUNDARY, s, end, 1);
 				add(l, BOUNDARY, end, s, 1);
@@ -110,6 +81,17 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 			    space->classes.of[x->device[0]] != space->classes.of[y->device[0]])
 				add(l, SWAP, a, b, 0);
 		}
+	for (uint32_t i = 0; layered && v->stages > 1 && i < DEALS; i++)
+		add(l, DEAL, i, 0, 0);
+	for (uint32_t s = 0; layered && s < v->stages && plan->virtual == 1; s++) {
+		uint32_t replicas = plan->config[v->some[s]].split[MQ_DIM_BATCH], half = replicas / 2;
+		uint32_t layers = half ? (v->layers[s] * half + half) / replicas : 0;
+
+		if (layers && layers < v->layers[s])
+			add(l, DIVIDE, s, layers, half);
+		if (s + 1 < v->stages)
+			add(l, MERGE, s, 0, 0);
+	}
 	if (v->ranks > 1)
 		add(l, REVERSE, 0, 0, 0);
 	for (uint32_t a = 0; a < v->ranks && v->ranks > 1 && plan->virtual == 1; a++)
@@ -120,7 +102,7 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 
 /* Devices of one kind are not alike to each other: two may share a switch. Where a stage ends and the next one
  * begins, all pairs of small plans, and all devices dealt out with a stride. */
-static void list_places(const struct mq_plan *plan, const struct view *v, struct list *l)
+static void list_places(const struct mq_plan *plan, const struct mq_stages *v, struct list *l)
 {
 	uint32_t used = 0;
 
@@ -142,7 +124,7 @@ static void list_places(const struct mq_plan *plan, const struct view *v, struct
 			add(l, STRIDE, n, 0, 0);
 }
 
-static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			 struct list *l)
 {
 	double batch = space->problem->q->train->batch;
@@ -163,7 +145,7 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 
 /* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; and of
  * fewer, where some do. */
-static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			 struct list *l)
 {
 	const struct mq_config *first = &plan->config[v->some[0]];
@@ -181,7 +163,7 @@ static void list_offload(const struct mq_move_space *space, const struct mq_plan
 		add(l, OFFLOAD, plan->offload_layers / 2, 0, 0);
 }
 
-static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			 struct list *l)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
@@ -228,19 +210,8 @@ static void list_runs(const struct mq_move_space *space, const struct mq_plan *p
 					add(l, PLACE, op, d, n);
 }
 
-/* Speed of a batch coordinate: of its slowest device. */
-static double coordinate_speed(const struct mq_move_space *space, const struct mq_config *c, uint32_t i)
-{
-	uint32_t width = c->n_devices / c->split[MQ_DIM_BATCH];
-	double least = INFINITY;
-
-	for (uint32_t d = i * width; d < (i + 1) * width; d++)
-		least = fmin(least, space->speed[space->classes.of[c->device[d]]]);
-	return least;
-}
-
 /* From the replica that takes longest to the one that would then be done first, and to each other class. */
-static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			struct list *l)
 {
 	for (uint32_t s = 0; s < v->ranks; s++) {
@@ -251,7 +222,7 @@ static void list_shares(const struct mq_move_space *space, const struct mq_plan 
 		mq_plan_samples(plan, c, space->problem->q->train, l->arena, samples);
 		for (uint32_t i = 0; i < b; i++) {
 			double n = samples[i];
-			double speed = coordinate_speed(space, c, i);
+			double speed = mq_stages_speed(space, c, i);
 
 			if (n / speed > longest && n > 1)
 				longest = n / speed, from = i;
@@ -272,11 +243,16 @@ bool mq_move_places(const struct mq_move *move)
 	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
 }
 
-const struct mq_move mq_move_alone = { .kind = ALONE };
+const struct mq_move mq_move_alone = { .kind = DIVIDE, .n = 1 };
 
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)
 {
 	return move->kind == SPLIT && space->problem->q->model->n_layers;
+}
+
+bool mq_move_reshapes(const struct mq_move *move)
+{
+	return move->kind == DIVIDE || move->kind == MERGE || move->kind == WIDTH || move->kind == DEAL;
 }
 
 bool mq_move_quiet(const struct mq_move *move)
@@ -288,9 +264,9 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 		       struct mq_move **moves)
 {
 	struct list l = { .arena = arena };
-	struct view v;
+	struct mq_stages v;
 
-	look(space, plan, arena, &v);
+	mq_stages_look(space, plan, arena, &v);
 	list_stages(space, plan, &v, &l);
 	if (!space->problem->times) /* in a part devices are numbered as in the whole */
 		list_places(plan, &v, &l);
@@ -303,114 +279,6 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 			add(&l, SPLIT, space->heavy[i], w, 0);
 	*moves = l.move;
 	return l.n;
-}
-
-/* ---- boundaries --------------------------------------------------------------------------------- */
-
-/* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many other
- * devices, else the batch divided over the stage. */
-static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
-		      const struct mq_config *like, struct mq_arena *arena)
-{
-	const struct mq_op *o = space->problem->q->model->op;
-	struct mq_config c = plan->config[plan->config_of[op]];
-
-	if (peer != MQ_NONE && o[peer].kind == o[op].kind && o[peer].splits == o[op].splits) {
-		plan->config_of[op] = plan->config_of[peer];
-		return true;
-	}
-	uint32_t others = c.n_devices / c.split[MQ_DIM_BATCH];
-
-	if (c.n_devices != like->n_devices) {
-		if (others != 1)
-			return false;
-		bool divided = o[op].splits & 1u << MQ_DIM_BATCH;
-
-		c.n_devices = divided ? like->n_devices : 1;
-		c.split[MQ_DIM_BATCH] = c.n_devices;
-	}
-	c.device = like->device;
-	c.stage = like->stage;
-	c.sync = like->sync;
-	c.recompute = like->recompute;
-	c.share = c.split[MQ_DIM_BATCH] == like->split[MQ_DIM_BATCH] ? like->share : NULL;
-	plan->config_of[op] = mq_plan_intern(plan, &c, arena);
-	return true;
-}
-
-/* The layer of a stage nearest to the next (or previous) stage; MQ_NONE = none. */
-static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t stage, bool last)
-{
-	uint32_t layers = space->problem->q->model->n_layers, found = MQ_NONE;
-
-	for (uint32_t l = 0; l < layers; l++) {
-		if (space->layer_first[l] == space->layer_first[l + 1] ||
-		    stage_of(plan, space->layer_op[space->layer_first[l]]) != stage)
-			continue;
-		found = l;
-		if (!last)
-			break;
-	}
-	return found;
-}
-
-static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from, uint32_t to,
-		       const struct mq_config *like, struct mq_arena *arena)
-{
-	uint32_t l = edge_layer(space, plan, from, to > from), r = edge_layer(space, plan, to, to < from);
-
-	if (l == MQ_NONE)
-		return false;
-	uint32_t n = space->layer_first[l + 1] - space->layer_first[l];
-	bool alike = r != MQ_NONE && n == space->layer_first[r + 1] - space->layer_first[r];
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t peer = alike ? space->layer_op[space->layer_first[r] + i] : MQ_NONE;
-
-		if (!take_over(space, plan, space->layer_op[space->layer_first[l] + i], peer, like, arena))
-			return false;
-	}
-	return true;
-}
-
-/* In models without layers: n ops at the end (or the start) of the stage. */
-static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from, uint32_t to, uint32_t n,
-		     const struct mq_config *like, struct mq_arena *arena)
-{
-	uint32_t moved = 0;
-
-	for (uint32_t i = 0; i < plan->n_ops && moved < n; i++) {
-		uint32_t op = to > from ? plan->n_ops - 1 - i : i;
-
-		if (stage_of(plan, op) != from)
-			continue;
-		if (!take_over(space, plan, op, MQ_NONE, like, arena))
-			return false;
-		moved++;
-	}
-	return moved == n;
-}
-
-/* Between stages that are no neighbours one layer is handed on from each to the next. */
-static bool boundary(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
-		     const struct view *v, struct mq_arena *arena)
-{
-	int step = move->b > move->a ? 1 : -1;
-
-	for (uint32_t s = move->a; s != move->b; s = (uint32_t)((int)s + step)) {
-		uint32_t to = (uint32_t)((int)s + step);
-		struct mq_config like = plan->config[v->some[to]];
-
-		if (!space->problem->q->model->n_layers) {
-			if (!move_ops(space, plan, s, to, move->n, &like, arena))
-				return false;
-			continue;
-		}
-		for (uint32_t n = 0; n < move->n; n++)
-			if (!move_layer(space, plan, s, to, &like, arena))
-				return false;
-	}
-	return true;
 }
 
 /* ---- the other moves ------------------------------------------------------------------------------ */
@@ -441,7 +309,7 @@ static bool share(const struct mq_move_space *space, struct mq_plan *plan, const
 }
 
 /* Exchanges the devices of two ranks of the pipeline, in all their chunks. */
-static bool swap(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b)
+static bool swap(struct mq_plan *plan, const struct mq_stages *v, uint32_t a, uint32_t b)
 {
 	uint32_t n = plan->config[v->some[a]].n_devices;
 	uint32_t *of_a = plan->config[v->some[a]].device, *of_b = plan->config[v->some[b]].device;
@@ -483,84 +351,8 @@ static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint
 	return true;
 }
 
-/* Devices of one replica of a stage; 0 where its configs are not all batch x rest. */
-static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)
-{
-	uint32_t width = 0;
-
-	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		const struct mq_config *c = &plan->config[i];
-
-		if (c->stage != stage)
-			continue;
-		uint32_t w = c->n_devices / c->split[MQ_DIM_BATCH];
-
-		if ((width && w != width) || c->split[MQ_DIM_EXPERT] > 1)
-			return 0;
-		width = w;
-	}
-	return width;
-}
-
-static void set_width(struct mq_plan *plan, uint32_t stage, uint32_t n, uint32_t *device, uint32_t width)
-{
-	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		struct mq_config *c = &plan->config[i];
-
-		if (c->stage != stage)
-			continue;
-		c->n_devices = n;
-		c->device = device;
-		c->split[MQ_DIM_BATCH] = n / width;
-		c->share = NULL;
-	}
-}
-
-static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b, struct mq_arena *arena)
-{
-	const struct mq_config *x = &plan->config[v->some[a]], *y = &plan->config[v->some[b]];
-	uint32_t give = replica_width(plan, a), take = replica_width(plan, b), left, n;
-
-	if (!give || !take || x->n_devices <= give || give % take)
-		return false;
-	left = x->n_devices - give;
-	n = y->n_devices + give;
-	uint32_t *more = mq_arena_array(arena, n, uint32_t), *fewer = mq_arena_array(arena, left, uint32_t);
-
-	/* the replica next to the other stage */
-	memcpy(fewer, a < b ? x->device : x->device + give, left * sizeof(*fewer));
-	memcpy(a < b ? more + give : more, y->device, y->n_devices * sizeof(*more));
-	memcpy(a < b ? more : more + y->n_devices, a < b ? x->device + left : x->device, give * sizeof(*more));
-	set_width(plan, a, left, fewer, give);
-	set_width(plan, b, n, more, take);
-	return true;
-}
-
-/* On the first device of the first stage, whose replicas then exchange no gradients of an embedding. */
-static bool alone(const struct mq_move_space *space, struct mq_plan *plan, struct mq_arena *arena)
-{
-	struct mq_config c = plan->config[plan->config_of[0]];
-	bool can = plan->virtual == 1 && replica_width(plan, 0) == 1 && c.n_devices > 1;
-	uint32_t op = 0;
-
-	for (uint32_t i = 0; can && i < plan->n_configs; i++) {
-		struct mq_config *x = &plan->config[i];
-
-		if (x->stage++)
-			continue;
-		x->n_devices = --x->split[MQ_DIM_BATCH];
-		x->device++;
-		x->share = NULL;
-	}
-	c.n_devices = c.split[MQ_DIM_BATCH] = 1;
-	c.share = NULL;
-	for (; can && op < plan->n_ops && space->problem->q->model->op[op].layer == MQ_NONE; op++)
-		plan->config_of[op] = mq_plan_intern(plan, &c, arena);
-	return op > 0 && op < plan->n_ops;
-}
-
 /* Another split of one op over its stage's devices. */
-static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v, uint32_t op,
+static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_stages *v, uint32_t op,
 		  enum way way, struct mq_arena *arena)
 {
 	static const int dim[] = { MQ_DIM_BATCH, MQ_DIM_OUT, MQ_DIM_IN };
@@ -599,13 +391,13 @@ static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, e
 }
 
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
-		 const struct view *v, struct mq_arena *arena)
+		 const struct mq_stages *v, struct mq_arena *arena)
 {
 	uint32_t *to, device = move->b;
 
 	switch ((enum kind)move->kind) {
 	case BOUNDARY:
-		return boundary(space, plan, move, v, arena);
+		return mq_stages_boundary(space, plan, move->a, move->b, move->n, v, arena);
 	case MICRO:
 		plan->micro_batches = move->a;
 		return true;
@@ -637,7 +429,7 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 				return false;
 		return true;
 	case WIDTH:
-		return width(plan, v, move->a, move->b, arena);
+		return mq_stages_width(plan, v, move->a, move->b, arena);
 	case EXCHANGE:
 		to = mq_arena_count(arena, space->problem->q->cluster->n_devices);
 		to[move->a] = move->b;
@@ -655,8 +447,12 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 			plan->config_of[op] = mq_plan_intern(plan, &c, arena);
 		}
 		return true;
-	case ALONE:
-		return alone(space, plan, arena);
+	case DIVIDE:
+		return mq_stages_divide(space, plan, move->a, move->b, move->n, arena);
+	case MERGE:
+		return mq_stages_merge(space, plan, v, move->a, arena);
+	case DEAL:
+		return mq_stages_deal(space, plan, arena);
 	case DEGREES:
 		break;
 	}
@@ -693,14 +489,14 @@ bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan,
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out)
 {
-	struct view v;
+	struct mq_stages v;
 
 	if (move->kind == DEGREES) {
 		if (!mq_move_degrees(space, plan, (enum mq_factor)move->a, (enum mq_order)move->b, arena, out))
 			return false;
 	} else {
 		mq_plan_copy(out, plan, arena);
-		look(space, out, arena, &v);
+		mq_stages_look(space, out, arena, &v);
 		if (!edit(space, out, move, &v, arena))
 			return false;
 		mq_plan_compact(out, arena);

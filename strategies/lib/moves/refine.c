@@ -9,10 +9,10 @@
 
 /* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has. slack
  * (chosen): neighbours screened as more than that slower are forgotten. gain: what is less is no progress, so that a
- * way down ends. */
-enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
+ * way down ends. STALE: plans without a new best after which stages are made anew; close: of points as near to it. */
+enum { WIDTH = 128, DEPTH = 8, KICKS = 24, STALE = 16, RING = 64 };
 /* tired (chosen): how much worse a family seems for each plan since its best. */
-static const double slack = 0.03, gain = 1e-3, tired = 1e-3, PI = 3.14159265358979323846;
+static const double slack = 0.03, close = 0.1, gain = 1e-3, tired = 1e-3, PI = 3.14159265358979323846;
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 {
@@ -156,6 +156,7 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 	double value = worth(r, plan, result);
 	uint32_t family = family_hears(r, plan, value);
 
+	r->idle = value < r->best * (1 - gain) ? 0 : r->idle + 1;
 	r->best = fmin(r->best, value);
 	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
 		if (r->point[i].value == value)
@@ -453,6 +454,39 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 	return false;
 }
 
+/* A stage more, or less, or other widths, which are worse until layers have moved: where nothing better was found for a
+ * while, each once for a family, and down from there. */
+static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	for (uint32_t f = 0; f < r->families.n && r->idle >= STALE; f++) {
+		const struct mq_refine_point *p = best_point(r, f, false);
+		struct mq_move *move;
+		uint32_t n =
+			p && p->value < r->best * (1 + close) ? mq_moves_list(&r->space, p->plan, arena, &move) : 0;
+
+		for (uint32_t i = 0; i < n && r->reshaped < r->width * r->n_asked / 20; i++) {
+			struct mq_arena_mark mark = mq_arena_mark(arena);
+			uint32_t before = r->known.n;
+
+			if (!mq_move_reshapes(&move[i]) || placed(r, p, &move[i]) ||
+			    !mq_move_apply(&r->space, p->plan, &move[i], arena, plan))
+				continue;
+			double screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
+
+			if (screened_s < r->best * (1 + close))
+				go_down(r, plan, false, &screened_s, arena);
+			r->reshaped += r->known.n - before;
+			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s) &&
+			    !mq_refine_met(r, plan)) {
+				propose(r, p, plan, screened_s);
+				return true;
+			}
+			mq_arena_rewind(arena, mark);
+		}
+	}
+	return false;
+}
+
 /* `n` random moves from a plan. */
 static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, uint32_t n, struct mq_arena *arena)
 {
@@ -507,7 +541,7 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 {
 	struct mq_refine_point *p;
 
-	if (cross(r, arena, plan))
+	if (cross(r, arena, plan) || reshape(r, arena, plan))
 		return true;
 	while ((p = choose(r))) {
 		if (!p->expanded) {
