@@ -252,7 +252,7 @@ bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)
 
 bool mq_move_reshapes(const struct mq_move *move)
 {
-	return move->kind == DIVIDE || move->kind == MERGE || move->kind == WIDTH || move->kind == DEAL;
+	return move->kind == DIVIDE || move->kind == MERGE || move->kind == DEAL;
 }
 
 bool mq_move_quiet(const struct mq_move *move)

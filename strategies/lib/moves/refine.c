@@ -267,7 +267,8 @@ static void add_near(struct mq_refine *r, const struct mq_plan *from, const stru
 {
 	struct mq_plan *plan = mq_arena_array(&r->scratch, 1, struct mq_plan);
 
-	if (!mq_move_apply(&r->space, from, move, &r->scratch, plan))
+	/* other stages have their turns in reshape(): as neighbours they draw all plans to pipelines */
+	if (mq_move_reshapes(move) || !mq_move_apply(&r->space, from, move, &r->scratch, plan))
 		return;
 	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
 	if (mq_map_find(&r->judged, effect) != MQ_NONE)
