@@ -45,6 +45,9 @@ bool mq_move_places(const struct mq_move *move);
 /* Gives what comes before the first layer a stage of its own; not listed, as most plans lose by it. */
 extern const struct mq_move mq_move_alone;
 
+/* Splits the heaviest op outside of layers by its outputs over all devices of its stage. */
+struct mq_move mq_move_apart(const struct mq_move_space *space);
+
 /* Does it divide an op of a model of layers as nobody would who gains nothing by it? */
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move);
 
