@@ -3,10 +3,11 @@
  * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
  * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
  * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and
- * then only receives, for `fill` of a step. So the bandwidth is that of steps / (steps + fill). Over NVLink of Ampere
- * and Hopper, half of it hides behind the next round, which the first of a chunk's two slices begins; over PCIe and on
- * Blackwell nothing does (timed). Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and
- * forwarded on its way between GPU, host and NIC: `fill` of its time on the wire is added at each crossing.
+ * then only receives, for `fill` of a step. So the bandwidth is that of steps / (steps + fill). Over an NVSwitch before
+ * Blackwell, half of it hides behind the next round, which the first of a chunk's two slices begins; over PCIe, bridges
+ * between cards and on Blackwell nothing does (timed). Between nodes each piece of a rank's part (at most a step of
+ * 512 kB) is stored and forwarded on its way between GPU, host and NIC: `fill` of its time on the wire is added at each
+ * crossing.
  * 3. Trees (Simple). A chunk of a channel, a step of its buffer, is stored at each of the 2(ppn-1) +
  * 2 log2(N) hops before it goes on: the first one reaches the end after that many times its own.
  * 4. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
@@ -93,7 +94,7 @@ static double shown_fill(const struct mq_tune *t, double channels)
 	const struct mq_topo *topo = t->topo;
 	double round_B = t->n * channels * CHUNK_STEPS * topo->intra_calib->step_B;
 
-	if (topo->intra > MQ_INTRA_MESH || topo->arch >= MQ_ARCH_BLACKWELL || t->bytes <= round_B)
+	if (topo->intra > MQ_INTRA_SWITCH || topo->arch >= MQ_ARCH_BLACKWELL || t->bytes <= round_B)
 		return topo->intra_calib->fill;
 	return topo->intra_calib->fill * (1 + round_B / t->bytes) / 2;
 }
