@@ -63,6 +63,7 @@ static void test_stored_graph(void **state)
 	const struct mq_op *op = op_of(m, "generator.layer0.attention");
 	assert_true(!op->fused && op->masks == scores && op->kernels == 5);
 	assert_true(op->saved_selective == 2.5 * scores && op->saved == 4 * rows + 2.5 * scores);
+	request.seq = 0;
 	request.spec = "sd-v2-unet"; /* without dropout */
 	assert_int_equal(mq_model_load(&request, &arena, &m, &err), MQ_OK);
 	op = op_of(m, "down0.0.t.cross.attention");
