@@ -117,8 +117,10 @@ static enum mq_status read_option(const struct mq_json_at *at, const struct mq_c
 	if (!v || json_is_null(v))
 		return MQ_OK;
 	if (!strcmp(is, "number")) {
-		if (json_is_integer(v))
-			*value = mq_arena_printf(arena, "%lld", (long long)json_integer_value(v));
+		double number = 0;
+
+		MQ_TRY(mq_json_number(at, key, &(struct mq_json_range){ .max = 1e8, .whole = true }, &number, err));
+		*value = mq_arena_printf(arena, "%.0f", number);
 		return MQ_OK;
 	}
 	if (!strcmp(is, "flag")) {
