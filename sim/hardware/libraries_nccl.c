@@ -14,10 +14,10 @@
 
 static MQ_NAMES(link_name, int, MQ_N_NCCL_LINKS, "nvlink", "pcie", "net")
 
-	static MQ_NAMES(arch_name, int, MQ_N_ARCHS, "volta", "ampere", "hopper", "blackwell")
+static MQ_NAMES(arch_name, int, MQ_N_ARCHS, "volta", "ampere", "hopper", "blackwell")
 
-	/* Positions along one direction of a value: by names, or (NULL) in the order of an array. */
-	struct axis {
+/* Positions along one direction of a value: by names, or (NULL) in the order of an array. */
+struct axis {
 	int n;
 	const char *(*name)(int);
 	bool shorter; /* the array has fewer, and what is left is 0 */

@@ -16,9 +16,8 @@
 static MQ_NAMES(inside_name, int, MQ_INSIDE_HOST + 1, "", "nvswitch", "cube-mesh", "quad-mesh", "nvlink-pairs", "pcie",
 		"host")
 
-	const char mq_fabric_columns[] =
-		"system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
-		"threads nccl_version";
+const char mq_fabric_columns[] = "system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
+				 "threads nccl_version";
 
 /* A row of a table, and where its errors go. */
 struct cells {
