@@ -2,7 +2,7 @@
  * before anything is asked of them.
  *
  * One change is TARGET=NUMBER:
- *   link.CLASS.bw, link.CLASS.latency    factor on every link of a class (nvlink nvswitch pcie pcie-switch
+ *   link.CLASS.bw, link.CLASS.latency    factor on every link of a class (nvlink xgmi nvswitch pcie pcie-switch
  *                                        socket nic fabric host loopback other), or of `network` (nic and
  *                                        fabric) or `all`; with its unit (400Gb/s, 2us) the new value itself.
  *                                        What a port gives at most stays (port_Bps: TCP sockets)

@@ -186,6 +186,14 @@ static bool way(const struct mq_cluster *c, uint32_t a, uint32_t b, uint32_t lin
 	return false;
 }
 
+static bool has_class(const struct mq_cluster *c, enum mq_link_class class)
+{
+	for (uint32_t i = 0; i < c->n_links; i++)
+		if (c->link[i].class == class)
+			return true;
+	return false;
+}
+
 static bool is_dgx1(const struct mq_cluster *c)
 {
 	/* 0 and 1 share a PCIe switch with mlx5_0; 2 and 3 have none */
@@ -237,7 +245,8 @@ static const char rccl[] =
 
 static bool is_rccl(const struct mq_cluster *c)
 {
-	return c->n_devices == 3 && way(c, 0, 1, 1, 64) && way(c, 0, 2, 1, 128) && c->device[2].socket == 1;
+	return c->n_devices == 3 && way(c, 0, 1, 1, 64) && way(c, 0, 2, 1, 128) && c->device[2].socket == 1 &&
+	       has_class(c, MQ_LINK_XGMI) && !has_class(c, MQ_LINK_NVLINK);
 }
 
 /* Rows in an order of their own, behind what mpirun and a terminal put before them. */

@@ -116,6 +116,12 @@ static bool crosses_sockets(const struct mq_machine *m)
 	return false;
 }
 
+/* Of the links between device i and its peers. */
+static const char *peer_class(const struct mq_machine *m, uint32_t i)
+{
+	return mq_calib_is_amd(m->device[i].type) ? "xgmi" : "nvlink";
+}
+
 static void put_links(const struct mq_machine *m, FILE *f)
 {
 	const struct mq_device_calib *cpu = cpu_of(m);
@@ -133,7 +139,7 @@ static void put_links(const struct mq_machine *m, FILE *f)
 			put_link(f, "nvswitch", i, MQ_NONE, m->nvlink_GBps[i][i], 0.35, "nvswitch");
 		for (uint32_t j = i + 1; j < m->n_devices && !m->nvswitch; j++)
 			if (m->nvlink_GBps[i][j] > 0)
-				put_link(f, "nvlink", i, j, m->nvlink_GBps[i][j], 0.7, "nvlink");
+				put_link(f, peer_class(m, i), i, j, m->nvlink_GBps[i][j], 0.7, peer_class(m, i));
 	}
 	for (uint32_t i = 0; i < m->n_switches; i++)
 		put_link(f, "pcie_switch", i, MQ_NONE, widest[i], 0.2, "pcie-switch");
@@ -198,7 +204,7 @@ static void put_routes(const struct mq_machine *m, FILE *f)
 				step(f, "nvswitch", a, true);
 				step(f, "nvswitch", b, false);
 			} else if (joined(m, a, b)) {
-				fprintf(f, "<link_ctn id=\"nvlink%u_%u\" direction=\"UP\"/>", a, b);
+				fprintf(f, "<link_ctn id=\"%s%u_%u\" direction=\"UP\"/>", peer_class(m, a), a, b);
 			} else {
 				pcie_route(m, f, a, b);
 			}

@@ -70,7 +70,7 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 	l->fabric = net < MQ_N_FABRICS ? (enum mq_fabric)net : MQ_FABRIC_NONE;
 	if (text && net == MQ_N_FABRICS)
 		return mq_bad(err,
-			      "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
+			      "link '%s': mq_class='%s' is none of nvlink xgmi nvswitch pcie pcie-switch "
 			      "socket nic fabric ib roce eth efa omnipath tcpxo gib tcpx host loopback other",
 			      l->name, text);
 	if (l->class != MQ_LINK_NIC && l->class != MQ_LINK_FABRIC)
