@@ -85,10 +85,9 @@ void mq_trust_print(const struct mq_session_trust *t, FILE *f)
 	if (!t->known)
 		return;
 	if (a->like)
-		fprintf(f,
-			"trust: %u measured run%s like this (%s): prediction%s of such runs %s %.0f %% off in the median",
-			a->like, a->like > 1 ? "s" : "", a->described, a->like > 1 ? "s" : "",
-			a->like > 1 ? "were" : "was", 100 * a->like_error);
+		fprintf(f, "trust: %u measured run%s like this (%s): %s %.0f %% off%s", a->like, a->like > 1 ? "s" : "",
+			a->described, a->like > 1 ? "predictions of such runs were" : "its prediction was",
+			100 * a->like_error, a->like > 1 ? " in the median" : "");
 	else
 		fprintf(f, "trust: no measured run is like this (the nearest: %s)", a->described);
 	fprintf(f, "; step %s, 80 %% within %s to %s, 50 %% within %s to %s\n", mq_text_s(t->step_s, step),

@@ -171,6 +171,8 @@ static const char *describe(const struct mq_trust *t, const uint32_t *row, uint3
 		on = shared(t, row, n, place, MQ_TRUST_device, on, arena);
 		with = shared(t, row, n, place, MQ_TRUST_software, mq_arena_printf(arena, "%s or its kin", with),
 			      arena);
+		if (!strcmp(w[MQ_TRUST_software], "generic")) /* the question names none, as note_beyond says */
+			with = "with software of their own";
 		kind = shared(t, row, n, place, MQ_TRUST_kind, kind, arena);
 	}
 	return mq_arena_printf(arena, "%s, %s, %s%s%s; %s%s of %s", on, with, kind,
