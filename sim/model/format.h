@@ -40,7 +40,8 @@ const char **mq_model_names(struct mq_arena *arena);
 /* That of NAME[:key=value,...]; false: there is none. */
 bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is);
 
-/* A file of PEFT's (adapter_config.json) becomes the text that mq_tuning_read takes; another text stays as it is. */
+/* A file of PEFT's (adapter_config.json) and "qlora[:...]" become the text that mq_tuning_read takes; another text stays
+ * as it is. */
 enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, struct mq_err *err);
 
 /* Writes a model as a graph for both modes, and for any sequence length where amounts are polynomials of it. */

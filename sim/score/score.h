@@ -91,8 +91,8 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err);
 
 /* The index of errors from tables that were scored with their source left out: reads FOLDER/<table>/trust.csv, scores
- * each run by the others, writes DIR/trust.csv (the index), intervals.csv (a row per run) and trust_kinds.csv (how often intervals
- * hold, by kind of run), and prints the latter. */
+ * each run by the others, writes DIR/trust.csv (the index), intervals.csv (a row per run) and trust_kinds.csv (how
+ * often intervals hold, by kind of run), and prints the latter. */
 enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct mq_arena *arena, struct mq_err *err);
 
 /* Does a cell's text have the word, in capitals or not? */

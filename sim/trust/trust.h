@@ -159,10 +159,10 @@ bool mq_trust_asked(const struct mq_trust_row *row, const struct mq_trust_withou
 bool mq_trust_same(const struct mq_trust_place *a, const struct mq_trust_place *b, int word);
 /* How far two places are apart: 1 for another device type and 3 more for another generation, 1 each for another
  * software (a half for a relative), other operands of GEMMs, another network, a mixture against none, a part that is
- * trained against all, forward passes against training, tensor parallelism over machines or mixed devices against neither; an octave between their shares
- * of the peak, four octaves between their steps, a fifth of the step more or less that is exposed communication, or
- * bubble. These few and the one 3 are stated, not fitted: weights from a likelihood of the errors did worse at publishers
- * that the fit had not seen. */
+ * trained against all, forward passes against training, tensor parallelism over machines against none, mixed devices
+ * against one type; an octave between their shares of the peak, four octaves between their steps, a fifth of the step
+ * more or less that is exposed communication, or bubble. These few and the one 3 are stated, not fitted: weights from a
+ * likelihood of the errors did worse at publishers that the fit had not seen. */
 double mq_trust_distance(const struct mq_trust_place *a, const struct mq_trust_place *b);
 /* Each row's score, from all rows but its table's and its publisher's. Deterministic. */
 void mq_trust_score(struct mq_trust *trust);

@@ -102,7 +102,6 @@ MQ_API const char *mq_phase_name(enum mq_phase phase); /* "forward", ... */
 /* Bytes of one element as stored in memory: 4 for fp32 and tf32, 2, 1, 8. */
 MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 
-/* Index of `name` in an enumeration whose names `name_of` gives; `n` if there is none. */
 /* The function that names an enum's values, and "?" for any other. */
 #define MQ_NAMES(function, type, count, ...)                                                          \
 	const char *function(type value)                                                              \
@@ -112,6 +111,7 @@ MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 		_Static_assert(sizeof(names) / sizeof(*names) == (count), "one name for each value"); \
 		return (unsigned)value < (count) ? names[value] : "?";                                \
 	}
+/* Index of `text` in an enumeration whose names `name_of` gives; `n` if there is none. */
 #define MQ_ENUM_FIND(name_of, n, text) mq_enum_find((const char *(*)(int))(name_of), (n), (text))
 MQ_API int mq_enum_find(const char *(*name_of)(int), int n, const char *text);
 
