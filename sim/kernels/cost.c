@@ -268,7 +268,7 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 		g.eff = d->conv_eff_simt;
 		on_plain_cores(d, &g);
 	}
-	if (k->untimed && k->image.kh * k->image.kw == 1 && d->compute_capability < 80)
+	if (k->untimed && k->image.kh * k->image.kw == 1 && d->compute_capability > 0 && d->compute_capability < 80)
 		chosen_by_rules(d, k, &g);
 	if (k->volume)
 		g.eff *= d->conv_volume;

@@ -286,6 +286,8 @@ static void test_convolutions_by_rules(void **state)
 	near(mq_cost_kernel(d, &k), 2 * flop / 2e12);
 	d->compute_capability = 80; /* whose kernels nobody timed so */
 	near(mq_cost_kernel(d, &k), flop / 2e12);
+	d->compute_capability = 0; /* no GPU that cuDNN knows */
+	near(mq_cost_kernel(d, &k), flop / 2e12);
 	d->compute_capability = 75;
 	k.dtype = MQ_FP32;
 	k.image.kh = k.image.kw = 3;
