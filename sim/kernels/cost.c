@@ -241,8 +241,8 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
 /* What cuDNN's rules choose for windows of one pixel (DeepBench's timings on Maxwell to Turing, cuDNN 5 to 7.6). Where
- * they are strided the input's gradient is computed of rows of pixels that no window reaches too. The weights' gradient
- * has tiles of 128 x 128, or of twice its channels, and adds up five partial sums. */
+ * they are strided, the input's gradient is computed for rows of pixels too that no window reaches. The weights' gradient
+ * has tiles of 128 x 128, or of twice its channels where these are few, and adds up five partial sums. */
 static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_kernel *k, struct gemm *g)
 {
 	enum { SUMS = 5 };
