@@ -303,7 +303,7 @@ MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_
 MQ_API struct mq_conv_image mq_conv_image_part(const struct mq_op *op, double strips);
 /* Bytes in which a parameter of the op is held and gathered, gradients and copies apart. */
 MQ_API double mq_op_param_B(const struct mq_op *op, const struct mq_train *train);
-/* Are the op's weights made whole, in the type of training, before each GEMM with them? */
+/* Are the op's weights made whole, in the type of its GEMM, before each GEMM with them? */
 MQ_API bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train);
 /* Elements of the op's parameters held by one device under a split. */
 MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
