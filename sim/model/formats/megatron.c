@@ -68,6 +68,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	struct mq_script script;
 	struct options o;
 
+	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
 	if (mq_shell_read(bytes.data, arena, &script, err) != MQ_OK || check_program(script.word, err) != MQ_OK ||
