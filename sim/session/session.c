@@ -234,6 +234,10 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	MQ_TRY(count_tokens(s, q, err));
+	if (!q->batch_given && !q->train.infer && s->model->batch > 0) {
+		s->train.batch = q->train.batch = s->model->batch;
+		q->batch_given = s->batch_of_model = true;
+	}
 	bool profiled = s->model->devices.n_accelerators || s->model->devices.n_cpus || s->model->profile.n_types;
 	if (!q->batch_given && !q->train.infer && !profiled)
 		return mq_bad(err, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
@@ -408,6 +412,8 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 
 	if (s->model->note)
 		fprintf(file, "note: %s\n", s->model->note);
+	if (s->batch_of_model)
+		fprintf(file, "note: --batch %.0f, as %s says\n", s->train.batch, s->asked->model);
 	if (!s->trust)
 		fputs(mq_trust_missing, file);
 	if (s->train.tuning && strcmp(s->train.tuning, "full") != 0)

@@ -60,14 +60,15 @@ struct mq_session {
 	uint32_t n_ranks;
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */
+	bool batch_of_model;        /* the batch is what the model's file says */
 	struct mq_shipped *shipped; /* borrowed, or NULL */
 	struct mq_trust *trust;     /* the index of errors and the files of --trust-with; NULL = there is none */
 	struct mq_session_files *files;
 };
 
 /* Model, platform (through a worker process), calibrations, start plan; checks each. A dtype that was left open
- * becomes bf16 where every GPU has it, else fp16, fp32 where there are CPUs alone; a batch that was left open is an
- * error in training, unless the model brings its profile. `shipped`: NULL where the process opens no other. */
+ * becomes bf16 where every GPU has it, else fp16, fp32 where there are CPUs alone; a batch that was left open is
+ * that of the model's file, or else an error in training, unless the model brings its profile. `shipped`: NULL where the process opens no other. */
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked, struct mq_shipped *shipped,
 			       struct mq_err *err);
 void mq_session_close(struct mq_session *session);

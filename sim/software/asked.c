@@ -27,7 +27,8 @@ const struct mq_arg mq_question_args[] = {
 	ROW(TEXT, "devices", devices, "RANKS",
 	    "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0",
 	    .flags = MQ_ARG_MACHINE | MQ_ARG_JOB_KEY | MQ_ARG_COMMAS),
-	ROW(WHOLE, "batch", train.batch, "N", "samples per step over all devices; must be given in training",
+	ROW(WHOLE, "batch", train.batch, "N",
+	    "samples per step over all devices; must be given in training, unless a launch script of -m says it",
 	    .initial = 1, .min = 1, .max = 1u << 30, GIVEN(batch_given),
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
 	ROW(TEXT, "tokens-per-batch", tokens_per_batch, "N", "instead of --batch: tokens of a step, as 4M or 4Mi",
@@ -39,7 +40,7 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(WORD, "dtype", train.dtype, "TYPE",
 	    "data type of training, by default bf16 where every GPU has it, else fp16 (fp32 on CPUs alone); mxfp8 and "
-	    "nvfp4 are --gemm-dtype's",
+	    "nvfp4 set --gemm-dtype instead",
 	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .also = TORCH_NAMES, .instead = &gemm_dtype,
 	    .initial = MQ_FP16, GIVEN(dtype_given), .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "grad-dtype", train.grad_dtype, "TYPE", "data type of reduced gradients, by default the software's",

@@ -171,6 +171,7 @@ struct mq_model {
 	bool image, volumes; /* samples are images; some convolution's window has three axes */
 	/* What a single stack of blocks was built from, for those who write it down; NULL: this is none. */
 	const struct mq_transformer *stack;
+	double batch;     /* samples of a step, as its file says; 0: it does not */
 	const char *note; /* what a reader had to assume, for people; or NULL */
 };
 

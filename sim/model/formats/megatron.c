@@ -60,6 +60,19 @@ static enum mq_status check_doubt(const char *const *word, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* --global-batch-size; 0: there is none, or none that is a number. */
+static uint32_t read_batch(const char *const *word, struct mq_arena *arena)
+{
+	static const struct mq_flag flag[] = { { "--global-batch-size", MQ_FLAG_DEGREE, 0 }, { NULL, 0, 0 } };
+	uint32_t batch = 0;
+	struct mq_err err;
+
+	for (; *word; word++)
+		if (mq_flag_find(flag, *word) && mq_flag_take(flag, &word, &batch, arena, &err) != MQ_OK)
+			return 0;
+	return batch;
+}
+
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
@@ -84,7 +97,9 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	if (!t.vocab)
 		return mq_bad(err, "%s: its tokenizer decides the vocabulary; give -m %s:vocab=N", path, path);
 	t.name = mq_file_stem(path, arena);
-	return mq_transformer_build(&t, path, request, arena, model, err);
+	MQ_TRY(mq_transformer_build(&t, path, request, arena, model, err));
+	(*model)->batch = read_batch(script.word, arena);
+	return MQ_OK;
 }
 
 const struct mq_format mq_format_megatron = {
