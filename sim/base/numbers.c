@@ -21,9 +21,8 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 	size_t size;
 	uint32_t room = 0, line = 1;
 	double alone;
-	bool list =
-		mq_parse_f64(text, &alone) ||
-		(strchr(text, ',') && (isdigit((unsigned char)*text) || *text == '.')); /* else the name of a file */
+	bool listed = strchr(text, ',') && (isdigit((unsigned char)*text) || *text == '.');
+	bool list = listed || mq_parse_f64(text, &alone); /* else the name of a file */
 
 	*number = NULL;
 	*n = 0;

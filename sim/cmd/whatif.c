@@ -371,8 +371,8 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(list_points(w, err));
 	if (!w->o->worker)
 		MQ_TRY(check_folder(w, err));
-	for (uint32_t i = 0; i < w->study.n_points && !w->o->worker;
-	     i++) /* an earlier simulator's death is no answer */
+	/* What a simulator died of in an earlier run is no answer. */
+	for (uint32_t i = 0; i < w->study.n_points && !w->o->worker; i++)
 		if (crashed(w->row_path[i]) && lock(w, i, F_WRLCK, false)) {
 			unlink(w->row_path[i]);
 			lock(w, i, F_UNLCK, false);

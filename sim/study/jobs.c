@@ -50,11 +50,11 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], *why);
 		} else if (g->plan_path) {
 			int stem = (int)(strlen(g->plan_path) - strlen(".json"));
+			const char *path =
+				mq_arena_printf(&g->arena, "%.*s.%s.json", stem, g->plan_path, g->study->job[j]);
 
-			MQ_TRY(mq_plan_save(
-				g->outcome[j].best[0].plan, g->session[j].model, g->session[j].cluster,
-				mq_arena_printf(&g->arena, "%.*s.%s.json", stem, g->plan_path, g->study->job[j]),
-				g->err));
+			MQ_TRY(mq_plan_save(g->outcome[j].best[0].plan, g->session[j].model, g->session[j].cluster,
+					    path, g->err));
 		}
 	}
 	return MQ_OK;
