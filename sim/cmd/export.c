@@ -40,7 +40,7 @@ struct options {
 	struct mq_asked asked;
 	const struct target *target;
 	const char *plan, *to, *import, *out;
-	bool batch; /* is given: else an import has that of the launch */
+	bool batch_given; /* else an import has the batch of the launch */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -236,12 +236,13 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	struct mq_import_notes notes = { "", "", 0 };
 	struct mq_plan plan;
 
-	if (!o->batch)
+	if (!o->batch_given)
 		s->train.batch = 0; /* the launch's */
 	if (import_launch(launch, &e, &plan, &notes, err) != MQ_OK)
 		return strstr(err->text, o->import) ? err->status : mq_wrap(err, "%s", o->import);
-	if (!o->batch)
-		printf("--batch %.0f, as %s says\n", s->train.batch = notes.batch, launch->path);
+	s->train.batch = notes.batch;
+	if (!o->batch_given)
+		printf("--batch %.0f, as %s says\n", notes.batch, launch->path);
 	if (strcmp(o->asked.software, "generic"))
 		leave_to_software(s, &plan);
 	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
@@ -253,7 +254,7 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	if (*notes.question)
 		printf("part of the question, which has it otherwise: give%s\n", notes.question);
 	if (*notes.skipped)
-		printf("say nothing about the plan or the model:%s\n", notes.skipped);
+		printf("not read:%s\n", notes.skipped);
 	return MQ_OK;
 }
 
@@ -295,8 +296,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (o.import) {
 		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));
 		ask_as_launched(&o, &launch);
-		o.batch = o.asked.batch_given || o.asked.tokens_per_batch;
-		o.asked.batch_given |= !o.batch;
+		o.batch_given = o.asked.batch_given || o.asked.tokens_per_batch;
+		o.asked.batch_given |= !o.batch_given;
 	}
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
 	return o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);

@@ -121,7 +121,7 @@ const char *mq_export_differs(const struct mq_export *e, const struct mq_transfo
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question, whose batch may be 0: then it is the launch's. */
 struct mq_import_notes {
-	const char *skipped;  /* " a b": flags or keys that say nothing about plan or model */
+	const char *skipped;  /* " a b": flags or keys that are not read */
 	const char *question; /* " --dtype bf16 ...": types that the launch says and the question has otherwise */
 	double batch;         /* samples of a step */
 };

@@ -123,14 +123,14 @@ static void skip(struct flags *x, const char *word)
 		x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
 }
 
-/* "--nnodes $SLURM_NNODES", which the script does not say: as many as the platform has. */
+/* "--nnodes $SLURM_NNODES", "--nproc_per_node gpu", which the script does not say: as many as the platform has. */
 static bool left_to_platform(const struct mq_flag *row, const char *const *word)
 {
 	const char *equals = strchr(*word, '='), *value = equals ? equals + 1 : word[1];
 	bool machines = row->offset == offsetof(struct flags, nodes) ||
 			row->offset == offsetof(struct flags, per_node) || row->offset == offsetof(struct flags, world);
 
-	return machines && value && *value == '$';
+	return machines && value && (*value == '$' || !strcmp(value, "gpu") || !strcmp(value, "auto"));
 }
 
 static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch)
@@ -544,7 +544,7 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_lau
 	struct flags x = { .e = e,
 			   .err = err,
 			   .skipped = launch->unread,
-			   .sequence = titan, /* what its tensor parallelism is */
+			   .sequence = titan, /* its tensor parallelism splits the sequence too */
 			   .shards = titan ? "-1" : NULL,
 			   .bf16_at_start = 1,
 			   .bf16_at_end = 1 };

@@ -2,7 +2,8 @@
  * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's
  * arguments as keys (NeMo, Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
  *
- * Of other files that a file names torchtitan's --job.config_file is read (not hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
+ * Of the files that a file names only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "export/launch.h"
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include <yaml.h>
 
 #include "base/csv.h"
+#include "base/quantity.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "export/export.h"
@@ -129,7 +131,7 @@ static void read_toml(struct keys *k, const char *text)
 	}
 }
 
-/* "--parallelism.tensor_parallel_degree 4"; `plain`: "--per_device_train_batch_size 4" too. */
+/* "--parallelism.tensor_parallel_degree 4"; `plain`: "--per_device_train_batch_size 4" too, or with '-' for '_'. */
 static void read_overrides(struct keys *k, const char *const *word, bool plain)
 {
 	for (; *word; word++) {
@@ -137,7 +139,9 @@ static void read_overrides(struct keys *k, const char *const *word, bool plain)
 
 		if (strncmp(*word, "--", 2) || (!plain && !memchr(*word, '.', n)))
 			continue;
-		const char *path = mq_arena_printf(k->arena, "%.*s", (int)(n - 2), *word + 2);
+		char *path = mq_arena_printf(k->arena, "%.*s", (int)(n - 2), *word + 2);
+		for (char *c = path; plain && *c; c++)
+			*c = *c == '-' ? '_' : *c;
 		if ((*word)[n])
 			add_key(k, path, *word + n + 1);
 		else if (word[1] && strncmp(word[1], "--", 2))
@@ -215,17 +219,25 @@ static const char *plain_number(struct mq_arena *arena, const char *value)
 	return text;
 }
 
-/* A key's value, with "${multiply:4, ${.hidden_size}}" of NeMo's configurations worked out. */
+/* A key's value, with "${multiply:4, ${.hidden_size}}" of NeMo's configurations worked out where both are numbers. */
 static const char *value_of(const struct keys *k, const char *value)
 {
-	value = refer(k, value);
-	const char *factor = strncmp(value, "${multiply:", 11) ? NULL : strchr(value, ',');
-	size_t n = factor ? strlen(factor += 1 + strspn(factor + 1, " ")) : 0;
+	double product = 1, number;
 
-	if (!n)
+	value = refer(k, value);
+	if (strncmp(value, "${multiply:", 11) || value[strlen(value) - 1] != '}')
 		return plain_number(k->arena, value);
-	factor = plain_number(k->arena, refer(k, mq_arena_printf(k->arena, "%.*s", (int)n - 1, factor)));
-	return mq_arena_printf(k->arena, "%.0f", strtod(value + 11, NULL) * strtod(factor, NULL));
+	const char *list = mq_arena_printf(k->arena, "%.*s", (int)strlen(value) - 12, value + 11);
+	do {
+		list += strspn(list, " ,");
+		int n = (int)strcspn(list, " ,");
+		const char *factor = refer(k, mq_arena_printf(k->arena, "%.*s", n, list));
+		if (!mq_parse_f64(plain_number(k->arena, factor), &number))
+			return value;
+		product *= number;
+		list += n;
+	} while (*list);
+	return mq_arena_printf(k->arena, "%.0f", product);
 }
 
 static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
@@ -334,7 +346,10 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 	bool trainer = false;
 
 	for (const char *const *word = script->word; *word; word++)
-		trainer = trainer || !strncmp(*word, "--per_device_train_batch_size", 29);
+		trainer = trainer || !strncmp(*word, "--per_device_train_batch_size", 29) ||
+			  !strncmp(*word, "--per-device-train-batch-size", 29);
+	if (trainer) /* its default, before what the command line says */
+		add_key(k, "gradient_accumulation_steps", "1");
 	read_overrides(k, script->word, trainer);
 	if (!trainer && (config = find_key(k, "job.config_file"))) {
 		MQ_TRY(read_config(k, config->value, err));

@@ -13,7 +13,7 @@ struct mq_launch {
 	const char *program; /* whose settings these are: "Megatron-LM", "torchtitan", ... */
 	const char **word;   /* NULL-terminated; besides Megatron's flags, those of the table in launch.c */
 	const char **doubt;  /* words of branches that a script does not decide */
-	const char *unread;  /* " a b c": keys that say nothing about a plan or a model */
+	const char *unread;  /* " a b c": keys that are not read */
 };
 
 /* Reads shell, YAML, TOML or JSON, as the name and the text say. A plan is a file that has settings of one; what a

@@ -67,12 +67,13 @@ enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uin
 enum mq_status mq_import_batch(const struct mq_export *e, double said, double *batch, struct mq_err *err)
 {
 	*batch = e->train->batch > 0 ? e->train->batch : said;
-	return *batch >= 1 && *batch <= 1e9 ?
-		       MQ_OK :
-		       mq_bad(err,
-			      "--batch is missing, and the file says none: give the %ss of a step over all devices, "
-			      "as --batch 256",
-			      e->model->unit);
+	if (*batch > 1e9)
+		return mq_bad(err, "%g %ss of a step are more than 1e9", *batch, e->model->unit);
+	return *batch >= 1 ? MQ_OK :
+			     mq_bad(err,
+				    "--batch is missing, and the file says none: give the %ss of a step over all "
+				    "devices, as --batch 256",
+				    e->model->unit);
 }
 
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node)

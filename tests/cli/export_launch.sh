@@ -98,6 +98,10 @@ Y
 read_it class.yaml --gemm-dtype fp8
 sed 's/hidden_size: 2816/hidden_size: "${multiply:4, ${.hidden_size}}"/' class.yaml >product.yaml
 read_it product.yaml
+sed 's/hidden_size: 2816/hidden_size: "${multiply:${.hidden_size}, 2}"/' class.yaml >product.yaml
+read_it product.yaml
+sed 's/hidden_size: 2816/hidden_size: "${multiply:4, ${.width}}"/' class.yaml >product.yaml
+read_it product.yaml
 sed 's/num_attention_heads: 16/&, num_query_groups: 4/' class.yaml >groups.yaml
 read_it groups.yaml
 # torchtitan's file behind its script, sharded by default; layers that are recomputed one in so many.
@@ -111,12 +115,15 @@ read_it every.toml
 # Hugging Face's Trainer, whose arguments are words of a command line; a base of 4 bits.
 echo 'accelerate launch --num_processes 32 --mixed_precision bf16 run.py --model_name_or_path x --per_device_train_batch_size=1 --gradient_accumulation_steps 16 --gradient_checkpointing --fsdp "full_shard auto_wrap"' >trainer.sh
 read_it trainer.sh
+echo 'torchrun --nproc-per-node gpu run.py --model-name-or-path x --per-device-train-batch-size 2 --bf16' >trainer.sh
+read_it trainer.sh
 printf 'base_model: x\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n' >qlora.yml
 read_it qlora.yml --train lora
 read_it qlora.yml --train qlora:rank=32
 # A script that describes its model needs no other.
 echo 'torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 --vocab-size 1024 --micro-batch-size 1 --global-batch-size 16 --bf16 --fp8-format hybrid --fp8-param-gather' >own.sh
 "$M" export --import own.sh -p 8xH100 -o p.json
+"$M" search -m own.sh -p 8xH100 -e data-parallel --evals 1 -o own 2>&1 >own.txt | grep batch; grep '^batch' own/run.ini
 # Machines that the script does not say are the platform's; devices that a plan leaves are named.
 sed 's/--nproc_per_node 8/--nproc_per_node 8 --nnodes $SLURM_NNODES/' own.sh >slurm.sh
 "$M" export --import slurm.sh -p 16xH100 -o p.json
