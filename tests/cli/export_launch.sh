@@ -110,6 +110,9 @@ printf 'CONFIG_FILE=${CONFIG_FILE:-"./conf.toml"}\ntorchrun --nproc_per_node=8 -
 read_it titan.sh
 "$M" simulate -P p.json "${ask[@]}" --batch 16 --software torchtitan >/dev/null || echo "not as torchtitan runs it"
 sed -i 's/conf.toml/none.toml/' titan.sh; read_it titan.sh
+printf '[training]\nlocal_batch_size = 2\nglobal_batch_size = -1\n[parallelism]\ndata_parallel_replicate_degree = 4\nenable_sequence_parallel = true\n' >copies.toml
+read_it copies.toml
+sed -i 's/= true/= false/' copies.toml; read_it copies.toml
 printf '[training]\nlocal_batch_size = 2\n[parallelism]\ndata_parallel_shard_degree = -1\n[activation_checkpoint]\nmode = "selective"\nselective_ac_option = "2"\n' >every.toml
 read_it every.toml
 # Hugging Face's Trainer, whose arguments are words of a command line; a base of 4 bits.
