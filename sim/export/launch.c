@@ -329,7 +329,7 @@ static enum mq_status read_config(struct keys *k, const char *name, struct mq_er
 	size_t size;
 	char *text;
 
-	if (access(path, R_OK))
+	if (*name != '/' && access(path, R_OK))
 		path = mq_arena_printf(k->arena, "%.*s%s", slash ? (int)(slash + 1 - k->file) : 0, k->file, base);
 	if (mq_text_read(path, 1, k->arena, &text, &size, err) != MQ_OK)
 		return mq_wrap(err, "%s: --job.config_file %s", k->file, name);
