@@ -235,9 +235,8 @@ enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, 
 	MQ_TRY(mq_json_load(path, false, e->arena, &json, err));
 	sift(json, "", 0, e->arena, &automatic, &unread);
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	notes->skipped = *automatic ?
-				 mq_arena_printf(e->arena, "%s (auto, which the question or a default decides)%s",
-						 unread, automatic) :
-				 unread;
+	notes->skipped = *automatic ? mq_arena_printf(e->arena, "%s (auto, which the question or a default decides)%s",
+						      unread, automatic) :
+				      unread;
 	return import(e, &at, plan, notes, err);
 }
