@@ -514,8 +514,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	/* what is slow, or hard to estimate, only where nothing else fits */
-	for (uint32_t way = 0; way < 3 && mq_tick(problem, (double)NAN, "estimates") && (!s->n || s->none_fits);
-	     way++) {
+	for (uint32_t way = 0;
+	     way < 3 && (!way || mq_tick(problem, (double)NAN, "estimates")) && (!s->n || s->none_fits); way++) {
 		bool parts = way > 0 && !problem->bound, host = way == 2;
 
 		if ((way == 1 && !(parts && s->cost.could_part)) || (host && !shapes_can_host(&s->space)))
