@@ -24,6 +24,7 @@ struct refine {
 	struct first *list;
 	uint32_t n, room, next, at; /* at: the division that was met last */
 	uint32_t sample;            /* points of a division that are screened */
+	bool all;                   /* schedules that moves else find: no other usual plan is allowed */
 	bool given;                 /* --start is still to be proposed */
 	uint64_t proposed, heard;
 	uint64_t ours; /* bit of each waiting proposal: made by moves */
@@ -54,15 +55,17 @@ static struct first *division(struct refine *s, const struct shape_point *p)
 }
 
 /* Schedules, and what selective recomputation saves, are for moves to find. */
-static bool counts(const struct shape_point *p)
+static bool counts(const struct refine *s, const struct shape_point *p)
 {
-	return (p->pipeline == MQ_PIPE_1F1B || p->pp == 1) && p->recompute != MQ_RECOMPUTE_SELECTIVE;
+	return s->all || ((p->pipeline == MQ_PIPE_1F1B || p->pp == 1) && p->recompute != MQ_RECOMPUTE_SELECTIVE);
 }
 
 static bool count(void *context, const struct shape_point *p)
 {
-	if (counts(p))
-		division(context, p)->points++;
+	struct refine *s = context;
+
+	if (counts(s, p))
+		division(s, p)->points++;
 	return true;
 }
 
@@ -75,7 +78,7 @@ static bool collect(void *context, const struct shape_point *p)
 	struct mq_err none = MQ_ERR_INIT;
 	struct mq_plan plan;
 
-	if (!counts(p))
+	if (!counts(s, p))
 		return true;
 	struct first *f = division(s, p);
 
@@ -105,10 +108,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	shapes_each(&s->space, count, s);
+	s->all = !s->n; /* as with --fix schedule=zbv */
+	if (s->all)
+		shapes_each(&s->space, count, s);
 	/* a screen takes time in proportion to the devices */
 	s->sample = problem->q->cluster->n_devices <= 64 ? 24 : 1 + 23 * 64 / problem->q->cluster->n_devices;
 	shapes_each(&s->space, collect, s);
-	qsort(s->list, s->n, sizeof(*s->list), faster);
+	if (s->n)
+		qsort(s->list, s->n, sizeof(*s->list), faster);
 	while (s->n && !isfinite(s->list[s->n - 1].time_s))
 		s->n--;
 	if (!s->n)
