@@ -29,7 +29,7 @@ enum kind {
 	PLACE,     /* a: first op, n: how many go to device b, each whole */
 	DIVIDE,    /* a: stage whose first b layers, and what comes before them, go to its first n replicas alone */
 	MERGE,     /* a: stage that becomes one with the next, on the devices of both */
-	DEAL       /* layers are dealt out anew by speed; a: for the how-manyth way down from there */
+	DEAL /* layers are dealt out anew by speed; a: of DEALS equal moves, each with another way down from there */
 };
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };

@@ -3,9 +3,9 @@
  * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
  * gradient sync and recomputation (of all stages or of one), the decisions that no config holds (switches.h),
  * activations on the host, samples from a slow replica to a fast one, the devices of two stages exchanged, two devices,
- * all dealt out anew, a replica from one stage to another, a stage into two and two into one, degrees of a shape by factors of two, the split of one heavy
- * op outside of layers, and the device of a run of ops. What a move makes is a sound plan inside of --fix, --max and
- * the software's space, or there is no such move.
+ * all dealt out anew, a replica from one stage to another, a stage into two and two into one, layers by speed, degrees
+ * of a shape by factors of two, the split of one heavy op outside of layers, and the device of a run of ops.
+ * What a move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
  *
  * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H
@@ -45,13 +45,13 @@ bool mq_move_places(const struct mq_move *move);
 /* Gives what comes before the first layer a stage of its own; not listed, as most plans lose by it. */
 extern const struct mq_move mq_move_alone;
 
-/* Splits the heaviest op outside of layers by its outputs over all devices of its stage. */
+/* Splits the op outside of layers with most parameters, an embedding by its width, over all devices of its stage. */
 struct mq_move mq_move_apart(const struct mq_move_space *space);
 
 /* Does it divide an op of a model of layers as nobody would who gains nothing by it? */
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move);
 
-/* Does it make other stages, whose boundaries are then to be moved? */
+/* Does it divide or merge stages, or deal out layers anew? */
 bool mq_move_reshapes(const struct mq_move *move);
 
 /* Does it leave alone which device does what, and how gradients travel? The screened time of such is near the truth. */

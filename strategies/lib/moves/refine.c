@@ -9,7 +9,8 @@
 
 /* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has. slack
  * (chosen): neighbours screened as more than that slower are forgotten. gain: what is less is no progress, so that a
- * way down ends. STALE: plans without a new best after which stages are made anew; close: of points as near to it. */
+ * way down ends. STALE: after so many plans without a new best stages are divided and merged, those of points that are
+ * `close` to it. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, STALE = 16, RING = 64 };
 /* tired (chosen): how much worse a family seems for each plan since its best. */
 static const double slack = 0.03, close = 0.1, gain = 1e-3, tired = 1e-3, PI = 3.14159265358979323846;
@@ -456,8 +457,8 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 	return false;
 }
 
-/* A stage more, or less, or other widths, which are worse until layers have moved: where nothing better was found for a
- * while, each once for a family, and down from there. */
+/* A stage more, or less, or layers dealt out anew, which are worse until other decisions have followed: where nothing
+ * better was found for a while, each once for a family, and down from there. */
 static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	for (uint32_t f = 0; f < r->families.n && r->idle >= STALE; f++) {
@@ -466,7 +467,9 @@ static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 		uint32_t n =
 			p && p->value < r->best * (1 + close) ? mq_moves_list(&r->space, p->plan, arena, &move) : 0;
 
-		for (uint32_t i = 0; i < n && r->reshaped < r->width * r->n_asked / 20; i++) {
+		for (uint32_t i = 0;
+		     i < n && r->reshaped < r->width * r->n_asked / 20 && mq_tick(r->problem, (double)NAN, "refining");
+		     i++) {
 			struct mq_arena_mark mark = mq_arena_mark(arena);
 			uint32_t before = r->known.n;
 

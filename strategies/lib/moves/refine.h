@@ -8,8 +8,9 @@
  * from the best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
  * A family are the plans that use the devices alike. Each of its plans that does not improve on it is to its
- * disadvantage, so that others have their turns; and what the best plan decides is tried on the best of each. Where the
- * best is old, its stages and those of families near it are divided, merged and made wider.
+ * disadvantage, so that others have their turns; and what the best plan decides is tried on the best of each. Where
+ * nothing better was found for a while, stages of the best and of families near it are divided and merged, and layers
+ * dealt out anew.
  *
  * Not a proof of anything: what it ends at is a local optimum of these moves. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_REFINE_H
@@ -59,14 +60,14 @@ struct mq_refine {
 	struct mq_refine_family *of_family;
 	uint32_t room, family_room;
 	double best;         /* value judged */
-	uint32_t idle;       /* plans judged since */
+	uint32_t idle;       /* plans judged since it was found */
 	uint64_t expansions; /* and the sum of what their best neighbours promised, over what the point had */
 	double brought;
 	double spread; /* squares of how far judged plans were from what was expected, over that */
 	uint64_t n_spread;
 	uint32_t width; /* screens of one expansion */
 	uint32_t n, n_asked, heard;
-	uint32_t crossed, reshaped;       /* plans that were screened in cross(), and in reshape() */
+	uint32_t crossed, reshaped;       /* plans that were screened in cross(), and in reshape() with its ways down */
 	struct mq_refine_asked asked[64]; /* a ring: proposals not heard yet */
 	struct mq_refine_point point[MQ_REFINE_POINTS];
 	struct mq_arena scratch; /* owned */

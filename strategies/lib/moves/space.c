@@ -9,7 +9,7 @@
 /* FEW: of a model of layers, whose embedding and head alone are divided otherwise than all else. */
 enum { HEAVY = 16, FEW = 2 };
 
-/* The ops outside of layers with most parameters, rising. */
+/* The ops with most parameters, the largest first; of a model of layers those outside of them. */
 static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
 	space->heavy = mq_arena_array(arena, HEAVY, uint32_t);
