@@ -1,10 +1,12 @@
 /* steady.c - steps of many micro-batches by those of a few: once the pipeline is full, each period of as many
  * micro-batches as it has ranks is the one before it again.
  *
- * Whether the passes left out are the same, is found here, slot by slot; whether they also take the same time, who runs
- * the schedule sees: where each task of three periods in a row comes later than that of the period before it by one and
- * the same time, so do all periods that follow, since tasks wait for others of their own period or the one before
- * (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992). SPDX-License-Identifier: Apache-2.0 */
+ * Whether the passes that are left out are the same is found here, slot by slot. Whether they also take the same time is
+ * known from running the others: where each task of three periods in a row comes later than that of the period before
+ * it by one and the same time, so do all periods that follow, since tasks wait for others of their own period or the
+ * one before (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992). Two periods would do if those of
+ * all ranks ended together; but a message at the end of a rank's last period may wait for a receiver whose own last
+ * period is over. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
 enum { COMPARED = 3 }; /* periods */

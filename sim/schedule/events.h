@@ -31,16 +31,15 @@ struct mq_rounds {
 	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
 };
 
-/* A step of many micro-batches of which only some are in the schedule: those left out, `periods` times as many as a
- * period has, would follow the periods that are there, and do the same. */
+/* A step of many micro-batches of which only some are in the schedule: the periods that are left out would come behind
+ * those that are there, and do the same. */
 struct mq_stretch {
-	uint32_t first, n;
+	uint32_t first, n; /* tasks */
 };
 struct mq_steady {
-	double periods;
-	uint32_t n;
-	struct mq_stretch
-		*last; /* [n] tasks of each pipeline rank's last period; as many before them are the two before */
+	double periods;          /* that are left out */
+	uint32_t n;              /* ranks of the pipeline */
+	struct mq_stretch *last; /* [n] the last period of each; behind the two before it, of as many tasks each */
 };
 
 /* `rounds`: NULL = the schedule is one step. Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT:
