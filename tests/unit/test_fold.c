@@ -249,7 +249,7 @@ static void complain(struct simulated *s, const struct mq_err *err)
 }
 
 /* Plans that fold exactly, on each platform with each model, of at most MOST times as many draws; ALL_KINDS: with a
- * stage without layers and with unequal shares among them. */
+ * stage without layers and with unequal shares among them, a quarter of those tried timed by a few micro-batches. */
 enum { SHAPES = SANITIZED ? 3 : 10, MOST = 4, LEAST_PERCENT = SANITIZED ? 50 : 70, ALL_KINDS = !SANITIZED };
 
 enum { MANY_STEPS = 100 };
@@ -563,7 +563,7 @@ static void compare_model(struct simulated *s, const char *spec, struct mq_rng *
 		"with unequal shares; %u of %u timed by a few micro-batches\n",
 		seed, tally.lowered, tally.tried, tally.folded, tally.exact, tally.bare, tally.uneven, tally.few,
 		tally.many);
-	EXPECT(s, 4 * tally.few >= tally.many);
+	EXPECT(s, !ALL_KINDS || 4 * tally.few >= tally.many);
 	EXPECT(s, enough);
 	EXPECT(s, tally.exact * 100 >= tally.lowered * LEAST_PERCENT);
 }
