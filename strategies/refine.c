@@ -24,7 +24,6 @@ struct refine {
 	struct first *list;
 	uint32_t n, room, next, at; /* at: the division that was met last */
 	uint32_t sample;            /* points of a division that are screened */
-	bool all;                   /* schedules that moves else find: no other usual plan is allowed */
 	bool given;                 /* --start is still to be proposed */
 	uint64_t proposed, heard;
 	uint64_t ours; /* bit of each waiting proposal: made by moves */
@@ -54,10 +53,13 @@ static struct first *division(struct refine *s, const struct shape_point *p)
 	return &s->list[s->at];
 }
 
-/* Schedules, and what selective recomputation saves, are for moves to find. */
+/* Schedules, and what selective recomputation saves, are for moves to find where --fix asks for none. */
 static bool counts(const struct refine *s, const struct shape_point *p)
 {
-	return s->all || ((p->pipeline == MQ_PIPE_1F1B || p->pp == 1) && p->recompute != MQ_RECOMPUTE_SELECTIVE);
+	const struct mq_limits *l = s->space.problem->limits;
+
+	return (l->fix_pipeline >= 0 || p->pipeline == MQ_PIPE_1F1B || p->pp == 1) &&
+	       (l->fix_recompute >= 0 || p->recompute != MQ_RECOMPUTE_SELECTIVE);
 }
 
 static bool count(void *context, const struct shape_point *p)
@@ -108,9 +110,6 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	shapes_each(&s->space, count, s);
-	s->all = !s->n; /* as with --fix schedule=zbv */
-	if (s->all)
-		shapes_each(&s->space, count, s);
 	/* a screen takes time in proportion to the devices */
 	s->sample = problem->q->cluster->n_devices <= 64 ? 24 : 1 + 23 * 64 / problem->q->cluster->n_devices;
 	shapes_each(&s->space, collect, s);
@@ -119,9 +118,10 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	while (s->n && !isfinite(s->list[s->n - 1].time_s))
 		s->n--;
 	if (!s->n)
-		return mq_fail(err, MQ_ENOPLAN,
-			       "engine 'refine': no usual plan fits the memory of '%s'; give it a plan with --start",
-			       problem->q->cluster->name);
+		return mq_fail(
+			err, MQ_ENOPLAN,
+			"engine 'refine': no usual plan that is allowed fits the memory of '%s'; give it a plan with --start",
+			problem->q->cluster->name);
 	return MQ_OK;
 }
 

@@ -197,7 +197,8 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 	       mq_degree_allowed(l->fix_ep, 0, p->ep) && mq_degree_allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) &&
 	       mq_degree_allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) &&
 	       mq_degree_allowed(l->fix_virtual, 0, p->virtual) &&
-	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline || p->pp == 1) &&
+	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline ||
+		(p->pp == 1 && mq_pipeline_takes((enum mq_pipeline)l->fix_pipeline, p->virtual))) &&
 	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
 }

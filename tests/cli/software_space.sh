@@ -10,8 +10,14 @@ try 2 'invalid: megatron-core runs the schedules interleaved or 1f1b, not zb-h1'
 try 2 'torchtitan trains in bf16 or fp32, not fp16' simulate "${ask[@]}" -P zb/plan-1.json --software torchtitan -o zb/t
 head -n 1 zb/candidates.csv | grep -q ',plan,cp,ep,virtual,sync,runs_in$' || { head -n 1 zb/candidates.csv; bad=1; }
 tail -n +2 zb/candidates.csv | grep -qv ',-$' && { echo "zb-h1 runs somewhere:"; cat zb/candidates.csv; bad=1; }
-# Moves begin at usual shapes of 1f1b, and at others where there is no such one.
-"$M" search "${ask[@]}" -e refine --fix schedule=zb-h1 --fix pp=2 --evals 4 --top 1 -j 1 -o moves >moves.txt || { cat moves.txt; bad=1; }
+# Usual plans, and those that moves begin at, have the schedule that is asked for; one stage has those of one chunk.
+for schedule in zb-h1 zbv; do
+	for engine in refine screen; do
+		"$M" search "${ask[@]}" -e $engine --fix schedule=$schedule --evals 4 --top 1 -j 1 -o $engine-$schedule >moves.txt || { cat moves.txt; bad=1; }
+		grep ',invalid,' $engine-$schedule/candidates.csv && bad=1
+	done
+done
+"$M" search "${ask[@]}" -e refine --fix schedule=gpipe --fix pp=2 --evals 4 --top 1 -j 1 -o moves >moves.txt || { cat moves.txt; bad=1; }
 # Data parallelism runs nearly everywhere; the table and the file agree.
 "$M" search "${ask[@]}" -e data-parallel --evals 2 --top 1 -j 1 -o dp >dp.txt
 grep -q 'plan  *runs in$' dp.txt || { cat dp.txt; bad=1; }
