@@ -65,7 +65,6 @@ static void test_stored_graph(void **state)
 	assert_true(op->saved_selective == 2.5 * scores && op->saved == 4 * rows + 2.5 * scores);
 	request.seq = 0;
 	request.spec = "sd-v2-unet"; /* without dropout */
-	request.seq = 0;             /* images have no sequences */
 	assert_int_equal(mq_model_load(&request, &arena, &m, &err), MQ_OK);
 	op = op_of(m, "down0.0.t.cross.attention");
 	assert_true(!op->fused && op->masks == 0 && op->kernels == 4);

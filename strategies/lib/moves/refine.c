@@ -425,28 +425,30 @@ static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, 
 
 /* What the best plan decides may suit other families too, whose own way there is longer than their turns: the best of
  * each with the decisions of the best of all, and down from there. Once for each family and these decisions. And the
- * best of each family with an embedding's own stage, and with an embedding that is split by its width. */
+ * best of each family with an embedding's own stage; where nothing better was found for a while, with an embedding that is
+ * split by its width. */
 static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
 	const struct mq_move apart = mq_move_apart(&r->space);
+	uint32_t ways = r->idle >= STALE ? 3 : 2;
 
-	for (uint32_t k = 0; best && k < 3 * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); k++) {
-		uint32_t f = k / 3;
+	for (uint32_t k = 0; best && k < ways * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); k++) {
+		uint32_t f = k / ways, way = k % ways;
 		const struct mq_refine_point *p = best_point(r, f, false);
 		struct mq_arena_mark mark = mq_arena_mark(arena);
 		uint32_t before = r->known.n;
 		double screened_s = INFINITY;
 
 		if (p &&
-		    (k % 3 ? mq_move_apply(&r->space, p->plan, k % 3 == 1 ? &mq_move_alone : &apart, arena, plan) :
-			     mq_move_like(&r->space, p->plan, best->plan, arena, plan)) &&
+		    (way ? mq_move_apply(&r->space, p->plan, way == 1 ? &mq_move_alone : &apart, arena, plan) :
+			   mq_move_like(&r->space, p->plan, best->plan, arena, plan)) &&
 		    !mq_refine_met(r, plan))
 			screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
 		if (r->known.n > before) {
 			r->crossed++;
 			if (screened_s < p->value && may_look(r))
-				go_down(r, plan, k % 3 == 0, &screened_s, arena);
+				go_down(r, plan, way == 0, &screened_s, arena);
 			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s)) {
 				propose(r, p, plan, screened_s);
 				return true;
