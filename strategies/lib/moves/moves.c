@@ -247,7 +247,7 @@ const struct mq_move mq_move_alone = { .kind = DIVIDE, .n = 1 };
 
 struct mq_move mq_move_apart(const struct mq_move_space *space)
 {
-	return (struct mq_move){ SPLIT, space->n_heavy ? space->heavy[0] : 0, WAY_OUT, 0 };
+	return (struct mq_move){ SPLIT, space->heavy[0], WAY_OUT, 0 };
 }
 
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)

@@ -45,7 +45,8 @@ bool mq_move_places(const struct mq_move *move);
 /* Gives what comes before the first layer a stage of its own; not listed, as most plans lose by it. */
 extern const struct mq_move mq_move_alone;
 
-/* Splits the op outside of layers with most parameters, an embedding by its width, over all devices of its stage. */
+/* Splits the op outside of layers with most parameters, an embedding by its width, over all devices of its stage. Asked
+ * where the space has such ops (n_heavy). */
 struct mq_move mq_move_apart(const struct mq_move_space *space);
 
 /* Does it divide an op of a model of layers as nobody would who gains nothing by it? */

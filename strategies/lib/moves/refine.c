@@ -431,7 +431,7 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
 	const struct mq_move apart = mq_move_apart(&r->space);
-	uint32_t ways = r->idle >= STALE ? 3 : 2;
+	uint32_t ways = r->idle >= STALE && r->space.n_heavy ? 3 : 2;
 
 	for (uint32_t k = 0; best && k < ways * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); k++) {
 		uint32_t f = k / ways, way = k % ways;
