@@ -75,7 +75,7 @@ EXEC_PARTS := $(call sources,validator/*/parts/*.c)
 EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
 SIM_PKGS := jansson gsl openblas libprotobuf-c simgrid hwloc
-SIM_LIBS := -lexpat -lyaml -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
+SIM_LIBS := -lexpat -lyaml -lyajl -lz -lsqlite3 $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -203,9 +203,9 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev \
-	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev python3
+	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev libsqlite3-dev python3
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
-	graphviz libcmocka-dev valgrind libsqlite3-0 procps
+	graphviz libcmocka-dev valgrind procps
 deps: ## install what is missing (as root or through sudo), or print the line to run
 	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
 		dpkg-query -W -f '$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^.i' || printf '%s ' $$p; done); \

@@ -4,38 +4,20 @@
  * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ. A report
  * may hold the ranks of a whole machine: NAME.sqlite@N is device N of it. Times are ns there.
  *
- * SQLite is opened when a report is read (libsqlite3.so.0): nothing else here needs it.
- *
  * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
+#include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "trace/trace.h"
 
-enum { SQLITE_OK_ = 0, SQLITE_ROW_ = 100, SQLITE_DONE_ = 101, OPEN_READONLY_ = 1, TYPE_NULL_ = 5 };
-
-/* What is called of SQLite's C interface. */
-struct sqlite {
-	void *handle, *base;
-	int (*open_v2)(const char *path, void **base, int flags, const char *vfs);
-	int (*close)(void *base);
-	const char *(*errmsg)(void *base);
-	int (*prepare_v2)(void *base, const char *sql, int n, void **statement, const char **tail);
-	int (*step)(void *statement);
-	int (*finalize)(void *statement);
-	int64_t (*column_int64)(void *statement, int column);
-	const unsigned char *(*column_text)(void *statement, int column);
-};
-
 struct reader {
 	struct mq_trace *trace;
-	struct sqlite sqlite;
+	sqlite3 *base;
 	const char *file; /* without @N */
 	double size_B;    /* of it */
 	uint32_t device;  /* MQ_NONE = not asked for */
@@ -45,41 +27,16 @@ struct reader {
 	struct mq_err *err;
 };
 
-static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
-{
-	static const char *const names[] = { "open_v2", "close",    "errmsg",       "prepare_v2",
-					     "step",    "finalize", "column_int64", "column_text" };
-	void *const to[] = { &s->open_v2, &s->close,    &s->errmsg,       &s->prepare_v2,
-			     &s->step,    &s->finalize, &s->column_int64, &s->column_text };
-
-	s->handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-	if (!s->handle)
-		return mq_fail(err, MQ_ENODEV,
-			       "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): install "
-			       "libsqlite3-0",
-			       dlerror());
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "sqlite3_%s", names[i]);
-		void *call = dlsym(s->handle, name);
-		if (!call)
-			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one", name);
-		memcpy(to[i], &call, sizeof(call));
-	}
-	return MQ_OK;
-}
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* Does the statement compile, and (`row`) give a row? An unknown column makes it fail before it runs. */
 static bool answers(struct reader *r, const char *sql, bool row)
 {
-	void *statement = NULL;
-	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_ &&
-		     (!row || r->sqlite.step(statement) == SQLITE_ROW_);
+	sqlite3_stmt *statement = NULL;
+	bool there = sqlite3_prepare_v2(r->base, sql, -1, &statement, NULL) == SQLITE_OK &&
+		     (!row || sqlite3_step(statement) == SQLITE_ROW);
 
-	r->sqlite.finalize(statement);
+	sqlite3_finalize(statement);
 	return there;
 }
 
@@ -97,48 +54,42 @@ static bool has(struct reader *r, const char *table, const char *column)
 	       answers(r, mq_arena_printf(r->trace->arena, "SELECT %s FROM %s LIMIT 0", column, table), false);
 }
 
-typedef void row_taker(struct reader *r, void *statement);
+typedef void row_taker(struct reader *r, sqlite3_stmt *statement);
 
 /* Every row that the statement, as in printf, gives. */
 __attribute__((format(printf, 3, 4))) static enum mq_status ask(struct reader *r, row_taker *take, const char *format,
 								...)
 {
-	struct sqlite *s = &r->sqlite;
-	void *statement = NULL;
+	sqlite3_stmt *statement = NULL;
 	char sql[512];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(sql, sizeof(sql), format, args);
 	va_end(args);
-	int status = s->prepare_v2(s->base, sql, -1, &statement, NULL);
-	while (status == SQLITE_OK_ || status == SQLITE_ROW_) {
-		status = s->step(statement);
-		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
-			s->finalize(statement);
+	int status = sqlite3_prepare_v2(r->base, sql, -1, &statement, NULL);
+	while (status == SQLITE_OK || status == SQLITE_ROW) {
+		status = sqlite3_step(statement);
+		if (status == SQLITE_ROW && (double)++r->trace->n_read > r->size_B) {
+			sqlite3_finalize(statement);
 			return mq_bad(
 				r->err,
 				"%s: says more rows than it has bytes (%.0f): identifiers of strings are not unique in it",
 				r->file, r->size_B);
 		}
-		if (status == SQLITE_ROW_)
+		if (status == SQLITE_ROW)
 			take(r, statement);
 	}
-	enum mq_status result = status == SQLITE_DONE_ ?
-					MQ_OK :
-					mq_bad(r->err, "%s: %s: is the export whole?", r->file, s->errmsg(s->base));
-	s->finalize(statement);
+	enum mq_status result = status == SQLITE_DONE ? MQ_OK :
+							mq_bad(r->err, "%s: %s: is the export whole?", r->file,
+							       sqlite3_errmsg(r->base));
+	sqlite3_finalize(statement);
 	return result;
 }
 
-static int64_t number(struct reader *r, void *statement, int column)
+static const char *text(sqlite3_stmt *statement, int column)
 {
-	return r->sqlite.column_int64(statement, column);
-}
-
-static const char *text(struct reader *r, void *statement, int column)
-{
-	const unsigned char *t = r->sqlite.column_text(statement, column);
+	const unsigned char *t = sqlite3_column_text(statement, column);
 
 	return t ? (const char *)t : "";
 }
@@ -146,9 +97,9 @@ static const char *text(struct reader *r, void *statement, int column)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Columns 0 and 1 of every statement: start and end, ns. */
-static struct mq_event event_of(struct reader *r, void *statement, enum mq_event_kind kind, const char *name)
+static struct mq_event event_of(struct reader *r, sqlite3_stmt *statement, enum mq_event_kind kind, const char *name)
 {
-	double start = (double)number(r, statement, 0), end = (double)number(r, statement, 1);
+	double start = (double)sqlite3_column_int64(statement, 0), end = (double)sqlite3_column_int64(statement, 1);
 
 	if (!(r->zero_ns > 0))
 		r->zero_ns = start;
@@ -162,65 +113,65 @@ static struct mq_event event_of(struct reader *r, void *statement, enum mq_event
 }
 
 /* start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
-static void take_device_event(struct reader *r, void *statement)
+static void take_device_event(struct reader *r, sqlite3_stmt *statement)
 {
-	struct mq_event e =
-		event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(r, statement, 5) : "copy");
+	struct mq_event e = event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(statement, 5) : "copy");
 
-	e.device = (uint32_t)number(r, statement, 2);
-	e.stream = (uint32_t)number(r, statement, 3);
-	e.correlation = (uint64_t)number(r, statement, 4);
+	e.device = (uint32_t)sqlite3_column_int64(statement, 2);
+	e.stream = (uint32_t)sqlite3_column_int64(statement, 3);
+	e.correlation = (uint64_t)sqlite3_column_int64(statement, 4);
 	if (r->kind == MQ_EVENT_COPY)
-		e.bytes = (double)number(r, statement, 5);
+		e.bytes = (double)sqlite3_column_int64(statement, 5);
 	mq_trace_add(r->trace, e, NULL);
 }
 
 /* start, end, thread, correlation, name */
-static void take_launch(struct reader *r, void *statement)
+static void take_launch(struct reader *r, sqlite3_stmt *statement)
 {
-	struct mq_event e = event_of(r, statement, MQ_EVENT_LAUNCH, text(r, statement, 4));
+	struct mq_event e = event_of(r, statement, MQ_EVENT_LAUNCH, text(statement, 4));
 
-	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
-	e.correlation = (uint64_t)number(r, statement, 3);
+	e.thread = (uint32_t)(sqlite3_column_int64(statement, 2) & 0xffffff);
+	e.correlation = (uint64_t)sqlite3_column_int64(statement, 3);
 	if (e.correlation && strcasestr(e.name, "launch"))
 		mq_trace_add(r->trace, e, NULL);
 }
 
 /* start, end, thread, text */
-static void take_range(struct reader *r, void *statement)
+static void take_range(struct reader *r, sqlite3_stmt *statement)
 {
-	const char *name = text(r, statement, 3);
+	const char *name = text(statement, 3);
 	int kind = mq_trace_range_kind(name);
 
 	if (kind < 0)
 		return;
 	struct mq_event e = event_of(r, statement, (enum mq_event_kind)kind, name);
 
-	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
+	e.thread = (uint32_t)(sqlite3_column_int64(statement, 2) & 0xffffff);
 	const struct mq_trace_note note = { .in_n = NAN, .out_n = NAN, .collective = e.name };
 	mq_trace_add(r->trace, e, kind == MQ_EVENT_NOTE ? &note : NULL);
 }
 
-static void take_device(struct reader *r, void *statement)
+static void take_device(struct reader *r, sqlite3_stmt *statement)
 {
 	struct mq_trace *t = r->trace;
-	const char *name = text(r, statement, 0);
+	const char *name = text(statement, 0);
 
 	t->gpu = mq_trace_intern(t, name, strlen(name));
-	t->memory_B = (double)number(r, statement, 1);
-	t->sms = (double)number(r, statement, 2);
-	t->compute_capability = 10 * (double)number(r, statement, 3) + (double)number(r, statement, 4);
+	t->memory_B = (double)sqlite3_column_int64(statement, 1);
+	t->sms = (double)sqlite3_column_int64(statement, 2);
+	t->compute_capability =
+		10 * (double)sqlite3_column_int64(statement, 3) + (double)sqlite3_column_int64(statement, 4);
 }
 
 /* device, process, kernels: of a report that holds several devices the one asked for. */
-static void take_which(struct reader *r, void *statement)
+static void take_which(struct reader *r, sqlite3_stmt *statement)
 {
-	uint32_t device = (uint32_t)number(r, statement, 0);
+	uint32_t device = (uint32_t)sqlite3_column_int64(statement, 0);
 
 	r->trace->world++;
 	if (r->device == MQ_NONE || r->device == device) {
 		r->trace->rank = device;
-		r->process = number(r, statement, 1);
+		r->process = sqlite3_column_int64(statement, 1);
 	}
 }
 
@@ -300,12 +251,9 @@ static enum mq_status read_host_side(struct reader *r)
 
 static enum mq_status read_report(struct reader *r)
 {
-	struct sqlite *s = &r->sqlite;
-
-	MQ_TRY(open_library(s, r->err));
-	if (s->open_v2(r->file, &s->base, OPEN_READONLY_, NULL) != SQLITE_OK_)
+	if (sqlite3_open_v2(r->file, &r->base, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
 		return mq_bad(r->err, "%s: cannot open the report: %s", r->file,
-			      s->base ? s->errmsg(s->base) : "no memory");
+			      r->base ? sqlite3_errmsg(r->base) : "no memory");
 	if (!is_table(r, "StringIds"))
 		return mq_bad(r->err, "%s: no table of strings: is it an export of Nsight Systems?", r->file);
 	MQ_TRY(choose_device(r));
@@ -321,9 +269,6 @@ enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err)
 	r.file = mq_trace_file(trace->path, trace->arena, &r.device);
 	r.size_B = stat(r.file, &st) ? 0 : (double)st.st_size;
 	enum mq_status status = read_report(&r);
-	if (r.sqlite.base)
-		r.sqlite.close(r.sqlite.base);
-	if (r.sqlite.handle)
-		dlclose(r.sqlite.handle);
+	sqlite3_close(r.base);
 	return status;
 }
