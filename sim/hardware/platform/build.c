@@ -120,7 +120,7 @@ static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
 		b->cluster->nics_per_node = g->nics;
 }
 
-MQ_COMPARE(by_name, struct mq_link, mq_platform_name_order(a->name, b->name))
+MQ_COMPARE(by_name, struct mq_link, strverscmp(a->name, b->name))
 
 static uint32_t find_link(const struct mq_cluster *c, const char *name)
 {

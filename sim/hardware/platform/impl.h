@@ -20,9 +20,6 @@ struct platform {
 	void *zone; /* of its hosts; NULL until one is asked for */
 };
 
-/* Order of names in which numbers count as numbers (gpu2 before gpu10); equal names alone are equal. */
-int mq_platform_name_order(const char *a, const char *b);
-
 /* Class and fabric of a link whose name is set: `class_word` and `fabric` as a platform file gives them, or NULL;
  * `usual`: the fabric of network links that say nothing. MQ_EINPUT: an unknown word. */
 enum mq_status mq_platform_class(struct mq_link *link, const char *class_word, const char *fabric, enum mq_fabric usual,

@@ -1,43 +1,8 @@
-/* names.c - what names and words of a platform mean: their order, a device's kind, a link's class; see impl.h.
+/* names.c - what names and words of a platform mean: a device's kind, a link's class; see impl.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <string.h>
 
 #include "hardware/platform/impl.h"
-
-/* Order of names in which numbers count as numbers: gpu2 before gpu10. */
-static int natural(const char *a, const char *b)
-{
-	for (;;) {
-		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
-			size_t na, nb;
-
-			a += strspn(a, "0");
-			b += strspn(b, "0");
-			na = strspn(a, "0123456789");
-			nb = strspn(b, "0123456789");
-			if (na != nb)
-				return na < nb ? -1 : 1;
-			int order = strncmp(a, b, na);
-			if (order)
-				return order;
-			a += na;
-			b += nb;
-		} else if (*a != *b || !*a) {
-			return (unsigned char)*a - (unsigned char)*b;
-		} else {
-			a++;
-			b++;
-		}
-	}
-}
-
-int mq_platform_name_order(const char *a, const char *b)
-{
-	int order = natural(a, b);
-
-	return order ? order : strcmp(a, b);
-}
 
 enum mq_device_kind mq_platform_kind(const char *type)
 {

@@ -71,10 +71,10 @@ static int by_rank(const void *a, const void *b)
 		return x->rank < y->rank ? -1 : 1;
 	if (isnan(x->rank) != isnan(y->rank))
 		return isnan(x->rank) ? 1 : -1;
-	return mq_platform_name_order(x->name, y->name);
+	return strverscmp(x->name, y->name); /* gpu2 before gpu10 */
 }
 
-MQ_COMPARE(by_link_name, sg_link_t, mq_platform_name_order(sg_link_get_name(*a), sg_link_get_name(*b)))
+MQ_COMPARE(by_link_name, sg_link_t, strverscmp(sg_link_get_name(*a), sg_link_get_name(*b)))
 
 /* A number property: `absent` where it is not given. */
 static enum mq_status number(sg_host_t host, const char *name, double absent, double *value, struct mq_err *err)
