@@ -229,8 +229,11 @@ void mq_csv_put_f64(struct mq_csv_writer *w, double value)
 		fprintf(w->file, "%.9g", value);
 }
 
-static void put_cells(struct mq_csv_writer *w, const char *format, va_list args)
+void mq_csv_put(struct mq_csv_writer *w, const char *format, ...)
 {
+	va_list args;
+
+	va_start(args, format);
 	for (const char *f = format;; f++) {
 		size_t n = strcspn(f, ",");
 		char type = n ? f[n - 1] : '\0', text[24];
@@ -249,27 +252,9 @@ static void put_cells(struct mq_csv_writer *w, const char *format, va_list args)
 		}
 		f += n;
 		if (!*f)
-			return;
+			break;
 	}
-}
-
-void mq_csv_put(struct mq_csv_writer *w, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	put_cells(w, format, args);
 	va_end(args);
-}
-
-void mq_csv_row(struct mq_csv_writer *w, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	put_cells(w, format, args);
-	va_end(args);
-	mq_csv_end(w);
 }
 
 void mq_csv_end(struct mq_csv_writer *w)

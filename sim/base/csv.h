@@ -59,7 +59,7 @@ MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
  * between two commas is an empty cell. mq_csv_row ends the row, too, as mq_csv_end does;
  * mq_csv_close returns their error. */
 MQ_API void mq_csv_put(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-MQ_API void mq_csv_row(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define mq_csv_row(writer, ...) (mq_csv_put(writer, __VA_ARGS__), mq_csv_end(writer))
 MQ_API void mq_csv_end(struct mq_csv_writer *w);
 /* Ends the row and flushes it to the file, so that a killed run keeps it. */
 MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err);
