@@ -17,32 +17,17 @@ enum path { PATH_NVLINK, PATH_PCIE, PATH_HOST, PATH_NETWORK, PATH_OTHER };
 
 static enum path path_of(const struct mq_cluster *cluster, const struct mq_route *route)
 {
+	static const enum path paths[MQ_N_LINK_CLASSES] = {
+		[MQ_LINK_NVLINK] = PATH_NVLINK,  [MQ_LINK_XGMI] = PATH_NVLINK,      [MQ_LINK_NVSWITCH] = PATH_NVLINK,
+		[MQ_LINK_PCIE] = PATH_PCIE,      [MQ_LINK_PCIE_SWITCH] = PATH_PCIE, [MQ_LINK_SOCKET] = PATH_PCIE,
+		[MQ_LINK_HOST] = PATH_HOST,      [MQ_LINK_NIC] = PATH_NETWORK,      [MQ_LINK_FABRIC] = PATH_NETWORK,
+		[MQ_LINK_LOOPBACK] = PATH_OTHER, [MQ_LINK_OTHER] = PATH_OTHER,
+	};
 	enum path path = PATH_NVLINK;
 
 	for (uint32_t i = 0; i < route->n_links; i++) {
-		enum path link;
+		enum path link = paths[cluster->link[route->link[i]].class];
 
-		switch (cluster->link[route->link[i]].class) {
-		case MQ_LINK_NVLINK:
-		case MQ_LINK_XGMI:
-		case MQ_LINK_NVSWITCH:
-			link = PATH_NVLINK;
-			break;
-		case MQ_LINK_PCIE:
-		case MQ_LINK_PCIE_SWITCH:
-		case MQ_LINK_SOCKET:
-			link = PATH_PCIE;
-			break;
-		case MQ_LINK_HOST:
-			link = PATH_HOST;
-			break;
-		case MQ_LINK_NIC:
-		case MQ_LINK_FABRIC:
-			link = PATH_NETWORK;
-			break;
-		default:
-			link = PATH_OTHER;
-		}
 		path = link > path ? link : path;
 	}
 	return path;

@@ -209,23 +209,14 @@ bool mq_calib_is_amd(const struct mq_device_calib *device)
 
 const char *mq_calib_link_class(const struct mq_link *link)
 {
-	switch (link->class) {
-	case MQ_LINK_NVLINK:
-	case MQ_LINK_XGMI:
-	case MQ_LINK_NVSWITCH:
-		return "nvlink";
-	case MQ_LINK_PCIE:
-	case MQ_LINK_PCIE_SWITCH:
-	case MQ_LINK_SOCKET:
-		return "pcie";
-	case MQ_LINK_NIC:
-	case MQ_LINK_FABRIC:
-		return link->fabric == MQ_FABRIC_NONE ? "ib" : mq_fabric_name(link->fabric);
-	case MQ_LINK_HOST:
-		return "host";
-	default:
-		return NULL;
-	}
+	static const char *const names[MQ_N_LINK_CLASSES] = {
+		[MQ_LINK_NVLINK] = "nvlink", [MQ_LINK_XGMI] = "nvlink",      [MQ_LINK_NVSWITCH] = "nvlink",
+		[MQ_LINK_PCIE] = "pcie",     [MQ_LINK_PCIE_SWITCH] = "pcie", [MQ_LINK_SOCKET] = "pcie",
+		[MQ_LINK_NIC] = "ib",        [MQ_LINK_FABRIC] = "ib",        [MQ_LINK_HOST] = "host",
+	};
+	bool network = link->class == MQ_LINK_NIC || link->class == MQ_LINK_FABRIC;
+
+	return network && link->fabric != MQ_FABRIC_NONE ? mq_fabric_name(link->fabric) : names[link->class];
 }
 
 struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type, double peak_flops,
