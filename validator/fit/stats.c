@@ -88,31 +88,10 @@ struct mq_errors mq_errors_against(const double *predicted, const double *measur
 	return mq_errors_of(error, n, scratch);
 }
 
-/* Ranks from 1, the mean rank where values are equal. */
-static double *ranks(const double *x, uint32_t n, struct mq_arena *arena)
-{
-	size_t *order = mq_arena_array(arena, n, size_t);
-	double *rank = mq_arena_array(arena, n, double);
-
-	gsl_sort_index(order, x, 1, n);
-	for (uint32_t i = 0; i < n;) {
-		uint32_t j = i;
-
-		while (j < n && !(x[order[j]] > x[order[i]]))
-			j++;
-		for (uint32_t k = i; k < j; k++)
-			rank[order[k]] = (i + 1 + j) / 2.0;
-		i = j;
-	}
-	return rank;
-}
-
 double mq_spearman(const double *a, const double *b, uint32_t n, struct mq_arena *scratch)
 {
-	if (n < 3)
-		return NAN;
 	/* constant ranks have no variance: 0/0 is the NaN promised */
-	return gsl_stats_correlation(ranks(a, n, scratch), 1, ranks(b, n, scratch), 1, n);
+	return n < 3 ? (double)NAN : gsl_stats_spearman(a, 1, b, 1, n, mq_arena_array(scratch, 2 * (size_t)n, double));
 }
 
 double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
