@@ -1,5 +1,4 @@
-/* analytic.c - the same schedule in one pass over its tasks: a screen for search loops and a lower bound of the
- * simulation.
+/* analytic.c - times a schedule in one pass: a screen for search loops, and a lower bound of the simulation.
  *
  * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the bound of its
  * own flows (slowest flow, most loaded link). Not modelled: flows of different communications sharing a link, compute
@@ -25,10 +24,11 @@ static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, do
 	return MQ_OK;
 }
 
-/* What the micro-batches add that are left out: as many times what a period took as there are periods of them. */
+/* Adds the periods that the view left out, if the last three of every rank took equal times; else the view is
+ * inexact. */
 static void add_left_out(const struct mq_steady *steady, struct mq_timeline *tl)
 {
-	static const double rounding = 1e-12; /* of the time since the step began */
+	static const double rounding = 1e-12; /* relative to the time since the step began */
 	double period_s = NAN;
 
 	for (uint32_t r = 0; r < steady->n; r++)

@@ -1,8 +1,7 @@
-/* walk.h - time flowing through the event graph: an event may start when the last one before it ended.
+/* walk.h - walks the event graph in time: an event may start when all events before it have ended.
  *
- * A caller takes events that are free to start (mq_walk_next), finds their finish time, and reports it
- * (mq_walk_finish), in any order that it likes. All state belongs to the caller's arena.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The caller takes events that may start (mq_walk_next), finds their finish times, and reports them (mq_walk_finish) in
+ * any order. All state lives in the caller's arena. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_WALK_H
 #define MQ_EXECUTORS_WALK_H
 
@@ -10,15 +9,15 @@
 
 struct mq_walk {
 	const struct mq_events *events;
-	double *start_s, *finish_s; /* [events->n]; start_s of an event is final once it is free */
-	uint32_t *missing;          /* [n] events still to end before it */
+	double *start_s, *finish_s; /* [events->n]; start_s is final once the event may start */
+	uint32_t *missing;          /* [n] events before it that have not ended */
 	uint32_t *free_event;       /* stack of events that may start */
 	uint32_t n_free, n_done;
 };
 
 void mq_walk_init(struct mq_walk *walk, const struct mq_events *events, struct mq_arena *arena);
 
-/* The next event that is free to start, or MQ_NONE. */
+/* The next event that may start, or MQ_NONE. */
 static inline uint32_t mq_walk_next(struct mq_walk *w)
 {
 	return w->n_free ? w->free_event[--w->n_free] : MQ_NONE;

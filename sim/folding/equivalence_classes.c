@@ -1,23 +1,24 @@
 /* equivalence_classes.c - see equivalence_classes.h.
  *
- * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's colour begins
- * with its communication, so that those of a communication are a range. SPDX-License-Identifier: Apache-2.0 */
+ * A colour is a 64-bit hash; each round mixes in the colours of the links a flow crosses, or of the flows a link
+ * carries. Flows of two communications never share a colour, so a communication's colours are a range.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "folding/equivalence_classes.h"
 
 #include <math.h>
 
 #include "maquette/map.h"
 
-enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
+enum { MOST_ROUNDS = 64 }; /* of refinement */
 
-struct instance { /* a flow of an replica */
+struct instance { /* a flow of a replica */
 	uint64_t colour;
 	double bytes, cap_Bps, way_Bps;
 	uint32_t first, n; /* into crossed[] */
 };
 
 struct partition {
-	struct mq_replica_flows *im;
+	struct mq_replica_flows *rf;
 	struct mq_arena *arena; /* scratch */
 	uint32_t n, room, n_crossed, crossed_room, n_links, link_room;
 	struct instance *flow;
@@ -39,11 +40,11 @@ static uint64_t bits(double x)
 	return b;
 }
 
-/* ---- who crosses what --------------------------------------------------------------------------- */
+/* ---- flows and links ---------------------------------------------------------------------------- */
 
-static void cross(struct partition *p, struct instance *flow, uint32_t link)
+static void add_crossing(struct partition *p, struct instance *flow, uint32_t link)
 {
-	const struct mq_link *l = &p->im->cluster->link[link];
+	const struct mq_link *l = &p->rf->cluster->link[link];
 	double bw = mq_link_usable_Bps(l);
 
 	flow->way_Bps = fmin(flow->way_Bps, bw);
@@ -51,7 +52,7 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 		flow->cap_Bps = fmin(flow->cap_Bps, bw);
 		return;
 	}
-	if (p->im->uncontended[link])
+	if (p->rf->uncontended[link])
 		return;
 	if (!p->dense[link]) {
 		uint32_t room = p->link_room;
@@ -77,9 +78,9 @@ static void add_flow(struct partition *p, uint32_t communication, const struct m
 	if (!(f->bytes > 0))
 		return;
 	for (uint32_t k = 0; k < route->n_links; k++)
-		cross(p, &flow, route->link[k]);
+		add_crossing(p, &flow, route->link[k]);
 	if (!flow.n && isinf(flow.cap_Bps))
-		return; /* nothing limits it: it takes no time */
+		return; /* no link limits it, so it takes no time */
 	flow.colour = mq_map_mix(mq_map_mix(communication + 1, bits(flow.bytes)),
 				 mq_map_mix(bits(flow.cap_Bps), bits(flow.way_Bps)));
 	MQ_PUSH(p->arena, p->flow, p->n, p->room, flow);
@@ -88,13 +89,13 @@ static void add_flow(struct partition *p, uint32_t communication, const struct m
 static enum mq_status add_communication(struct partition *p, uint32_t communication, const struct mq_task *t,
 					struct mq_err *err)
 {
-	uint32_t count = mq_replica_flows_count(p->im, t);
+	uint32_t count = mq_replica_flows_count(p->rf, t);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct replica_range range = { .communication = communication, .first = p->n };
 		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(p->im, t, i, &replica, err));
+		MQ_TRY(mq_replica_flows_get(p->rf, t, i, &replica, err));
 		for (uint32_t f = 0; f < replica.n_flows; f++)
 			add_flow(p, communication, &replica.flow[f], replica.route[f]);
 		range.end = p->n;
@@ -168,16 +169,16 @@ static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_e
 			q->way_Bps[c] = p->flow[i].way_Bps;
 			*end = c + 1 > *end ? c + 1 : *end;
 		}
-	for (uint32_t m = 0; m < q->n_communications; m++) /* those without flows */
+	for (uint32_t m = 0; m < q->n_communications; m++) /* also those without flows */
 		if (q->flow_first[m + 1] < q->flow_first[m])
 			q->flow_first[m + 1] = q->flow_first[m];
 }
 
-struct entry { /* a flow's colour on a link's */
+struct entry { /* flows of one colour on a link of one colour */
 	uint32_t colour, class, times;
 };
 
-/* How often each flow's colour crosses the first link of each colour. */
+/* Counts how often flows of each colour cross the first link of each colour. */
 static struct entry *count_entries(struct partition *p, const uint32_t *colour_of, const uint32_t *class,
 				   const bool *first, uint32_t *n)
 {
@@ -233,7 +234,7 @@ static void add_links(struct partition *p, struct mq_arena *arena, struct mq_equ
 	}
 }
 
-/* Replicas whose flows have the same colours end together by themselves. */
+/* Groups replicas whose flows have the same colours: they end at the same time. */
 static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equivalence *q, const uint32_t *colour_of)
 {
 	uint32_t *stamp = mq_arena_array(p->arena, q->net.n_flows, uint32_t);
@@ -267,14 +268,14 @@ static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equi
 	MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
 }
 
-enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
+enum mq_status mq_equivalence_build(struct mq_replica_flows *rf, const struct mq_task *const *task, uint32_t n,
 				    struct mq_arena *arena, struct mq_equivalence *q, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct partition p = { .im = im, .arena = &scratch };
+	struct partition p = { .rf = rf, .arena = &scratch };
 
 	*q = (struct mq_equivalence){ .n_communications = n };
-	p.dense = mq_arena_array(&scratch, im->cluster->n_links, uint32_t);
+	p.dense = mq_arena_array(&scratch, rf->cluster->n_links, uint32_t);
 	for (uint32_t m = 0; m < n; m++)
 		MQ_TRY(add_communication(&p, m, task[m], err));
 	uint32_t *colour_of = mq_arena_array(&scratch, p.n, uint32_t);
@@ -298,22 +299,22 @@ static double set_end(const struct mq_equivalence *q, uint32_t set, double start
 }
 
 enum mq_status mq_equivalence_positions(const struct mq_equivalence *q, uint32_t communication, const struct mq_task *t,
-					double start_s, const double *done_s, struct mq_replica_flows *im,
+					double start_s, const double *done_s, struct mq_replica_flows *rf,
 					double *position_s, struct mq_err *err)
 {
-	for (uint32_t p = 0; p < im->fold->n_positions; p++)
+	for (uint32_t p = 0; p < rf->fold->n_positions; p++)
 		position_s[p] = NAN;
-	for (uint32_t i = 0; i < mq_replica_flows_count(im, t); i++) {
+	for (uint32_t i = 0; i < mq_replica_flows_count(rf, t); i++) {
 		uint32_t set = q->set_of[q->replica_first[communication] + i];
 		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
+		MQ_TRY(mq_replica_flows_get(rf, t, i, &replica, err));
 		for (uint32_t k = 0; k < replica.n; k++)
-			position_s[im->fold->position[replica.rank[k]]] =
+			position_s[rf->fold->position[replica.rank[k]]] =
 				replica.latency_s + set_end(q, set, start_s, done_s) - start_s;
 	}
-	for (uint32_t p = im->zone; p < im->fold->n_positions; p++)
-		position_s[p] = position_s[p % im->zone];
+	for (uint32_t p = rf->zone; p < rf->fold->n_positions; p++)
+		position_s[p] = position_s[p % rf->zone];
 	return MQ_OK;
 }
 
@@ -343,19 +344,19 @@ static bool is_closed(const struct mq_task *t)
 	return has_root(t) && t->root == MQ_NONE;
 }
 
-/* Two bounds that often meet: a link takes load / bandwidth at least; and a flow gets at least an equal part of its
- * narrowest link at any time, since where it is held up nobody gets more. Where they meet, no rates need be found.
+/* Two bounds of the time. Lower: each link needs its load over its bandwidth. Upper: under max-min fairness a flow
+ * always gets at least an equal share of its most contended link. Where they are equal, no rates need be computed.
  *
- * A ring without the edges at a root takes as long as the closed one if every replica keeps a link that takes longest.
- * Roots are told apart by 64 bits: a link on which flows meet others of the same bit counts as lost to all these. */
+ * A broadcast or reduce is a ring without the root's edges. It takes as long as the closed ring if every replica keeps
+ * a link of the longest time. Sets of roots are 64-bit masks of root % 64. */
 struct bounds {
-	struct mq_replica_flows *im;
+	struct mq_replica_flows *rf;
 	const struct mq_task *task;
 	struct mq_arena *arena;
 	uint32_t n_crossed, room, *crossed;
-	/* of the replica looked at last */
+	/* of the newest replica */
 	double least_s, most_s;
-	uint64_t lost; /* roots whose edges cross all links that take longest */
+	uint64_t lost; /* roots without which no link of the longest time is left */
 };
 
 static void take_least(struct bounds *b, double seconds, uint64_t roots)
@@ -367,20 +368,20 @@ static void take_least(struct bounds *b, double seconds, uint64_t roots)
 	b->least_s = fmax(b->least_s, seconds);
 }
 
-/* Counts a flow on its links, or finds its bounds. */
-static void look_at_flow(struct bounds *b, const struct mq_flow *f, const struct mq_route *route, bool count)
+/* Adds a flow to the load of its links (count), or takes its bounds from that load. */
+static void bound_flow(struct bounds *b, const struct mq_flow *f, const struct mq_route *route, bool count)
 {
 	uint64_t root = 1ull << (b->task->coll == MQ_COLL_REDUCE ? f->src : f->dst) % 64;
 	double cap = f->rate_Bps, most_s = 0;
 
 	for (uint32_t k = 0; k < route->n_links; k++) {
 		uint32_t l = route->link[k];
-		struct mq_link_load *load = &b->im->load[l];
-		double bw = mq_link_usable_Bps(&b->im->cluster->link[l]);
+		struct mq_link_load *load = &b->rf->load[l];
+		double bw = mq_link_usable_Bps(&b->rf->cluster->link[l]);
 
-		if (b->im->cluster->link[l].fatpipe) {
+		if (b->rf->cluster->link[l].fatpipe) {
 			cap = fmin(cap, bw);
-		} else if (b->im->uncontended[l]) {
+		} else if (b->rf->uncontended[l]) {
 			continue;
 		} else if (count) {
 			if (!load->n++)
@@ -396,83 +397,84 @@ static void look_at_flow(struct bounds *b, const struct mq_flow *f, const struct
 	b->most_s = fmax(b->most_s, fmax(most_s, f->bytes / cap));
 }
 
-static enum mq_status look_at_replica(struct bounds *b, uint32_t i, bool count, struct mq_err *err)
+static enum mq_status bound_replica(struct bounds *b, uint32_t i, bool count, struct mq_err *err)
 {
 	struct mq_replica_flow replica;
 
 	b->least_s = b->most_s = 0;
 	b->lost = UINT64_MAX;
-	MQ_TRY(mq_replica_flows_get(b->im, b->task, i, &replica, err));
+	MQ_TRY(mq_replica_flows_get(b->rf, b->task, i, &replica, err));
 	for (uint32_t f = 0; f < replica.n_flows; f++)
 		if (replica.flow[f].bytes > 0)
-			look_at_flow(b, &replica.flow[f], replica.route[f], count);
+			bound_flow(b, &replica.flow[f], replica.route[f], count);
 	return MQ_OK;
 }
 
-/* The bounds of the first `count` replicas, alone on the links; *tells: they meet, and all end together. */
-static enum mq_status find_bounds(struct bounds *b, uint32_t count, double *least_s, bool *tells, struct mq_err *err)
+/* Bounds of the first `count` replicas alone on the links. *tells: the bounds are equal, and all replicas end
+ * together. */
+static enum mq_status find_bounds(struct bounds *b, uint32_t count, double *least_s, bool *exact, struct mq_err *err)
 {
 	double most_s = 0, first_s = INFINITY;
 	bool closed = is_closed(b->task);
 
 	*least_s = 0;
-	*tells = true;
+	*exact = true;
 	for (uint32_t i = 0; i < count; i++)
-		MQ_TRY(look_at_replica(b, i, true, err));
+		MQ_TRY(bound_replica(b, i, true, err));
 	for (uint32_t i = 0; i < count; i++) {
-		MQ_TRY(look_at_replica(b, i, false, err));
+		MQ_TRY(bound_replica(b, i, false, err));
 		first_s = fmin(first_s, b->least_s);
 		*least_s = fmax(*least_s, b->least_s);
 		most_s = fmax(most_s, b->most_s);
-		*tells &= !closed || !b->lost;
+		*exact &= !closed || !b->lost;
 	}
-	/* A link that takes longest holds its flows to the end: replicas with one of them end together. */
-	*tells &= most_s <= *least_s * (1 + 1e-12) && first_s >= *least_s * (1 - 1e-12);
+	/* Flows on a link of the longest time last to its end, so replicas that have such a link end together. */
+	*exact &= most_s <= *least_s * (1 + 1e-12) && first_s >= *least_s * (1 - 1e-12);
 	return MQ_OK;
 }
 
-static enum mq_status bound_of(struct mq_replica_flows *im, const struct mq_task *t, uint32_t count,
-			       struct mq_arena *scratch, double *least_s, bool *tells, struct mq_err *err)
+static enum mq_status bound_of(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t count,
+			       struct mq_arena *scratch, double *least_s, bool *exact, struct mq_err *err)
 {
-	struct bounds b = { .im = im, .task = t, .arena = scratch };
-	enum mq_status status = find_bounds(&b, count, least_s, tells, err);
+	struct bounds b = { .rf = rf, .task = t, .arena = scratch };
+	enum mq_status status = find_bounds(&b, count, least_s, exact, err);
 
 	for (uint32_t i = 0; i < b.n_crossed; i++)
-		im->load[b.crossed[i]] = (struct mq_link_load){ 0 };
+		rf->load[b.crossed[i]] = (struct mq_link_load){ 0 };
 	return status;
 }
 
-/* The representative's time without the other replicas, of what has a root: that of others is known. */
-static enum mq_status find_own(struct mq_replica_flows *im, const struct mq_task *t, struct mq_arena *scratch,
+/* Sets own_s of a communication with a root; without one it is the collective's alone_s. */
+static enum mq_status find_own(struct mq_replica_flows *rf, const struct mq_task *t, struct mq_arena *scratch,
 			       struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	struct mq_replica_flow own;
 	double end_s;
-	bool tells;
+	bool exact;
 
-	MQ_TRY(bound_of(im, t, 1, scratch, &end_s, &tells, err));
-	times->any_root &= tells;
-	if (!tells && !is_closed(t)) {
-		MQ_TRY(mq_replica_flows_get(im, t, 0, &own, err));
-		MQ_TRY(mq_flows_time(im->cluster, own.rank, own.flow, own.n_flows, scratch, &end_s, err));
+	MQ_TRY(bound_of(rf, t, 1, scratch, &end_s, &exact, err));
+	times->any_root &= exact;
+	if (!exact && !is_closed(t)) {
+		MQ_TRY(mq_replica_flows_get(rf, t, 0, &own, err));
+		MQ_TRY(mq_flows_time(rf->cluster, own.rank, own.flow, own.n_flows, scratch, &end_s, err));
 	}
 	times->own_s = times->latency_s + end_s;
 	return MQ_OK;
 }
 
-static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_task *t,
+static enum mq_status find_times(struct mq_replica_flows *rf, const struct mq_task *t,
 				 struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	uint32_t count = mq_replica_flows_count(im, t);
-	bool equal = count > 0, tells;
+	uint32_t count = mq_replica_flows_count(rf, t);
+	bool equal = count > 0, exact;
 	struct mq_equivalence q;
 	double end_s, *done_s;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
+		MQ_TRY(mq_replica_flows_get(rf, t, i, &replica, err));
 		if (i == 0) {
 			times->latency_s = replica.latency_s;
 			times->own_s = replica.alone_s;
@@ -481,12 +483,12 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	}
 	times->any_root = is_closed(t);
 	if (has_root(t))
-		MQ_TRY(find_own(im, t, &scratch, times, err));
-	MQ_TRY(bound_of(im, t, count, &scratch, &end_s, &tells, err));
-	times->any_root &= tells;
+		MQ_TRY(find_own(rf, t, &scratch, times, err));
+	MQ_TRY(bound_of(rf, t, count, &scratch, &end_s, &exact, err));
+	times->any_root &= exact;
 	times->alone_s = times->bound_s = times->latency_s + end_s;
-	if (!tells && !is_closed(t)) {
-		MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
+	if (!exact && !is_closed(t)) {
+		MQ_TRY(mq_equivalence_build(rf, &t, 1, &scratch, &q, err));
 		done_s = mq_arena_array(&scratch, q.net.n_flows, double);
 		times->alone_s = times->latency_s + mq_fluid_run(&q.net, q.bytes, &scratch, done_s);
 		times->same = mq_equivalence_together(&q, 0, 0, done_s);
@@ -496,7 +498,7 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	return MQ_OK;
 }
 
-enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct mq_task *t,
+enum mq_status mq_replica_flows_times(struct mq_replica_flows *rf, const struct mq_task *t,
 				      struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	bool pair = t->kind != MQ_TASK_COLLECTIVE, send = t->kind == MQ_TASK_SEND, found;
@@ -513,31 +515,31 @@ enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct 
 		struct mq_task closed = *t;
 
 		closed.root = MQ_NONE;
-		MQ_TRY(mq_replica_flows_times(im, &closed, times, err));
+		MQ_TRY(mq_replica_flows_times(rf, &closed, times, err));
 		if (times->any_root)
 			return MQ_OK;
 	}
-	uint32_t at = mq_index_put(im->known, key, sizeof(key), im->n_times, &found);
+	uint32_t at = mq_index_put(rf->known, key, sizeof(key), rf->n_times, &found);
 
 	if (!found) {
 		struct mq_replica_flow_times fresh = { .same = true };
 
-		MQ_PUSH(im->arena, im->times, im->n_times, im->times_room, fresh);
-		MQ_TRY(find_times(im, t, &im->times[at], err));
+		MQ_PUSH(rf->arena, rf->times, rf->n_times, rf->times_room, fresh);
+		MQ_TRY(find_times(rf, t, &rf->times[at], err));
 	}
-	*times = im->times[at];
+	*times = rf->times[at];
 	return MQ_OK;
 }
 
-enum mq_status mq_replica_flows_positions(struct mq_replica_flows *im, const struct mq_task *t, double *position_s,
+enum mq_status mq_replica_flows_positions(struct mq_replica_flows *rf, const struct mq_task *t, double *position_s,
 					  struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_equivalence q;
 
-	MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
+	MQ_TRY(mq_equivalence_build(rf, &t, 1, &scratch, &q, err));
 	double *done_s = mq_arena_array(&scratch, q.net.n_flows, double);
 
 	(void)mq_fluid_run(&q.net, q.bytes, &scratch, done_s);
-	return mq_equivalence_positions(&q, 0, t, 0, done_s, im, position_s, err);
+	return mq_equivalence_positions(&q, 0, t, 0, done_s, rf, position_s, err);
 }

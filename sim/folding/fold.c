@@ -1,21 +1,20 @@
-/* fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
+/* fold.c - picks representatives of each pipeline rank where that changes no result. See fold.h.
  *
- * Positions of a stage are classes, and the first of a class stands for all of it. That is exact if
+ * A position is a place in a stage's device list. The first position of a class stands for all of it. That is exact if
  *   1. all devices of a class are of one type and do the same work (as many samples, one device list per stage, stages
  *      of equal size that exchange tensors position by position);
  *   2. the communications of the representatives have replicas under translation of all members inside their classes
  *      that cover these classes, and all replicas take the same time.
- * Then by induction every position sees what its representative sees, as long as replicas that meet others on their
- * links go on ending together. That is the executor's business (it knows who meets): where they do not, it reports that
- * the folded time may differ. Anything else is refused.
+ * Then by induction every position takes its representative's times, as long as replicas that share links with other
+ * communications still end together. Only a run shows that; if they do not, it reports mq_timeline.inexact.
  *
- * A proof that fails, or such a run, tells which positions differed (mq_folding_apart), and the next view's classes are
- * those of the last one without that: where the port lies nearer to one half of a machine, or the first and the last
- * machine of a group have less to send, a few positions still stand for those of all machines.
+ * A proof that fails, or such a run, tells which positions differed (mq_folding_apart), and the next view splits their
+ * classes: where half of a machine lies nearer to the port, or the first and last machine of a group send less, a few
+ * positions still stand for those of all machines.
  *
- * All positions of equal work are one class at first. Where groups are no translations of each other in them (a stage
- * that lies over NVLink domains in many ways), they are divided in blocks of neighbours, of two, three, ... of a stage:
- * those of tensor parallelism, which lies innermost, still are alike. SPDX-License-Identifier: Apache-2.0 */
+ * At first all positions of equal work are one class. Where groups are not translations of each other within a class (a
+ * stage lies across NVLink domains in several ways), the stage is cut into two, three, ... blocks of neighbours, each
+ * with its own classes: ranks of one tensor-parallel group stay alike. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/fold.h"
 
 #include <math.h>
@@ -27,26 +26,26 @@
 #include "folding/equivalence_classes.h"
 
 enum {
-	MOST_TOLD = 8,  /* communications that one view tells to be unlike in different places */
-	MOST_FINER = 8, /* views that are like the one before without what it told */
+	MOST_APART = 8, /* communications by which one failed proof splits classes */
+	MOST_FINER = 8, /* successive views that only split the classes of the one before */
 	SOON = 3,
-	SLOWLY = 24, /* periods in which pipelines fill: most, and nearly all (chosen) */
+	SLOWLY = 24, /* periods until most pipelines are full, and nearly all (chosen) */
 };
 
 struct mq_folding {
-	struct mq_low *low; /* NULL: there is no other view */
+	struct mq_low *low; /* NULL: no view is left */
 	bool fold, keep_tasks, steady;
-	/* Of the last view: who stands for each position of a stage; in how many blocks those that are alike were looked
-	 * for, which made so many classes, and how many views of these there were; how much of what was told it heard. */
-	uint32_t *like, n_classes, n_blocks, most_classes, n_finer, n_heard;
-	bool finer; /* the next view's classes are, already */
-	uint32_t n_told, told_room;
-	const double **told_s; /* [n_told][positions] see mq_folding_apart */
+	/* Of the last view: [positions] representatives, their number, blocks of a stage; number of classes when the
+	 * blocks were cut, and views since; how many of apart_s[] have split it. */
+	uint32_t *like, n_classes, n_blocks, most_classes, n_finer, n_applied;
+	bool finer; /* a class of the next view is split already */
+	uint32_t n_apart, apart_room;
+	const double **apart_s; /* [n_apart][positions] see mq_folding_apart */
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
 	struct mq_view last;
-	uint32_t filling; /* periods of it, see mq_low_steady */
-	char why[128];    /* the first classes that the next view might have had were refused */
+	uint32_t filling; /* periods until the pipeline is full, as mq_low_string assumed */
+	char why[128];    /* why the coarsest classes of the next view were refused */
 };
 
 static bool refuse(struct mq_folding *f, const char *why)
@@ -56,7 +55,7 @@ static bool refuse(struct mq_folding *f, const char *why)
 	return false;
 }
 
-/* ---- before the templates: who is simulated ---------------------------------------------------------- */
+/* ---- before the templates: the simulated devices ---------------------------------------------------------- */
 
 static uint32_t n_positions(const struct mq_folding *f)
 {
@@ -77,7 +76,8 @@ static bool one_device_list(struct mq_folding *f)
 	return true;
 }
 
-/* Keeps apart what differs in a key: each goes to the first of those it was with that has the same, or to itself. */
+/* Splits classes by a key: a position joins the first one of its class with an equal key, or represents itself. True: a
+ * class was split. */
 static bool split(struct mq_folding *f, const double *key)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -98,7 +98,7 @@ static bool split(struct mq_folding *f, const double *key)
 	return any;
 }
 
-/* Positions are alike that have devices of one type, and as many samples, in all stages. */
+/* Splits classes by device type and number of samples, in every stage. */
 static void split_by_work(struct mq_folding *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -127,14 +127,14 @@ static uint32_t count_classes(const struct mq_folding *f)
 	return count;
 }
 
-/* Those that are alike in the last view without what it told, or, where that is nothing, or every position, those of
- * smaller blocks. False: no position stands for another. */
+/* The last view's classes, split by what has been told since; smaller blocks where that splits nothing, or every class
+ * to single positions. False: no position stands for another. */
 static bool next_classes(struct mq_folding *f)
 {
 	uint32_t n = n_positions(f);
 
-	for (; f->n_heard < f->n_told; f->n_heard++)
-		f->finer |= split(f, f->told_s[f->n_heard]);
+	for (; f->n_applied < f->n_apart; f->n_applied++)
+		f->finer |= split(f, f->apart_s[f->n_applied]);
 	if (f->finer)
 		f->n_classes = count_classes(f);
 	while ((!f->finer || f->n_classes >= n || f->n_finer > MOST_FINER) && f->n_blocks < n) {
@@ -144,8 +144,8 @@ static bool next_classes(struct mq_folding *f)
 		for (uint32_t p = 0; p < n; p++)
 			f->like[p] = p - p % (n / f->n_blocks);
 		split_by_work(f);
-		for (uint32_t i = 0; i < f->n_told; i++)
-			split(f, f->told_s[i]);
+		for (uint32_t i = 0; i < f->n_apart; i++)
+			split(f, f->apart_s[i]);
 		f->n_classes = count_classes(f);
 		f->finer = f->n_classes > f->most_classes;
 		f->most_classes = f->n_classes;
@@ -156,7 +156,7 @@ static bool next_classes(struct mq_folding *f)
 	return f->n_classes < n;
 }
 
-/* Positions by who stands for them. */
+/* Lists the positions of each class. */
 static void list_alike(const struct mq_folding *f, struct mq_fold *fold)
 {
 	uint32_t n = n_positions(f), *pool = mq_arena_array(f->arena, n, uint32_t);
@@ -178,9 +178,8 @@ static void list_alike(const struct mq_folding *f, struct mq_fold *fold)
 	}
 }
 
-/* Picks the devices that are simulated, each for as many as can be; NULL: folding is not asked for or plainly not
- * exact. */
-static struct mq_fold *decide(struct mq_folding *f, const bool **active)
+/* Picks the devices to simulate, one for each class; NULL: folding is not asked for, or plainly not exact. */
+static struct mq_fold *choose_devices(struct mq_folding *f, const bool **active)
 {
 	struct mq_low *low = f->low;
 	const struct mq_cluster *cluster = low->q.cluster;
@@ -204,7 +203,7 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
 	fold->device = mq_arena_array(f->arena, low->num.n_ranks, const uint32_t *);
 	fold->rank_of = low->num.rank_of_device;
-	for (uint32_t stage = 0; stage < low->num.n_stages; stage++) { /* whose ops have the same devices */
+	for (uint32_t stage = 0; stage < low->num.n_stages; stage++) { /* all ops of a stage have the same devices */
 		const struct mq_config *c = mq_low_config(low, low->num.stage_op[low->num.stage_first[stage]]);
 
 		fold->device[mq_low_rank(low, stage)] = c->device;
@@ -245,7 +244,7 @@ static void list_requests(struct verify *v)
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
-			if (t->kind == MQ_TASK_COLLECTIVE) /* of every member, the same */
+			if (t->kind == MQ_TASK_COLLECTIVE) /* one request for all members */
 				key[3] = key[4] = 0;
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			if (!found)
@@ -253,16 +252,16 @@ static void list_requests(struct verify *v)
 		}
 }
 
-/* Where replicas differ, views that follow are told which. */
+/* Checks that replicas take equal times; where they differ, later views keep those positions apart. */
 static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err *err)
 {
 	struct mq_folding *f = v->f;
-	uint32_t n_told = f->n_told;
+	uint32_t n_apart = f->n_apart;
 
 	for (uint32_t i = 0; i < v->n_requests; i++)
 		if (!mq_replica_flows_count(v->replica_flows, v->request[i])) {
 			*same = refuse(f, "groups are not translations of each other");
-			if (f->n_told) { /* a group of some that are unlike others is unlike theirs */
+			if (f->n_apart) { /* a group that met the classes' splits differs from one that did not */
 				double *shape = mq_arena_array(v->arena, n_positions(f), double);
 
 				mq_replica_flows_shapes(v->replica_flows, v->request[i], shape);
@@ -273,7 +272,7 @@ static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err
 		MQ_TRY(mq_replica_flows_zones(v->replica_flows, v->request, v->n_requests, err));
 	if (*same)
 		MQ_TRY(mq_replica_flows_uncontended(v->replica_flows, v->request, v->n_requests, err));
-	for (uint32_t i = 0; i < v->n_requests && f->n_told - n_told < MOST_TOLD && (*same || f->n_told > n_told);
+	for (uint32_t i = 0; i < v->n_requests && f->n_apart - n_apart < MOST_APART && (*same || f->n_apart > n_apart);
 	     i++) {
 		struct mq_replica_flow_times times;
 
@@ -291,7 +290,7 @@ static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err
 	return MQ_OK;
 }
 
-/* Proves that the fold is exact; then fuses what can be. */
+/* Proves that the fold is exact; if so, fuses runs of tasks. */
 static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *exact, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -331,7 +330,7 @@ struct mq_folding *mq_folding_begin(const struct mq_fold_request *request, struc
 
 void mq_folding_apart(struct mq_folding *f, const double *apart_s)
 {
-	MQ_PUSH(f->arena, f->told_s, f->n_told, f->told_room, apart_s);
+	MQ_PUSH(f->arena, f->apart_s, f->n_apart, f->apart_room, apart_s);
 }
 
 void mq_folding_end(struct mq_folding *f)
@@ -353,8 +352,9 @@ static bool make_templates(struct mq_folding *f, const bool *active)
 	return true;
 }
 
-/* The schedule of the templates; no view follows one that has none, or is of all devices and micro-batches. */
-static void string(struct mq_folding *f, const struct mq_fold *fold, uint32_t filling, struct mq_view *view)
+/* Makes a view's schedule of the templates. It is the last view if there is no schedule (too many tasks), or if it has
+ * all devices and micro-batches. */
+static void make_schedule(struct mq_folding *f, const struct mq_fold *fold, uint32_t filling, struct mq_view *view)
 {
 	const char *otherwise = f->fold ? "; use fewer micro-batches" : MQ_LOW_FOLD;
 	const struct mq_steady *steady;
@@ -383,23 +383,23 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 	*f->why = '\0';
 	if (!f->low)
 		return MQ_OK;
-	if (f->last.steady) { /* the pipeline was not full yet */
-		string(f, f->last.fold, f->filling < SLOWLY ? SLOWLY : 0, view);
+	if (f->last.steady) { /* that run was inexact: allow longer for the pipeline to fill */
+		make_schedule(f, f->last.fold, f->filling < SLOWLY ? SLOWLY : 0, view);
 		return MQ_OK;
 	}
-	while ((fold = decide(f, &active))) {
+	while ((fold = choose_devices(f, &active))) {
 		bool exact;
 
 		if (!make_templates(f, active))
 			return MQ_OK;
 		MQ_TRY(verify(f, fold, &exact, err));
 		if (exact) {
-			string(f, fold, SOON, view);
+			make_schedule(f, fold, SOON, view);
 			return MQ_OK;
 		}
 	}
 	if (make_templates(f, NULL))
-		string(f, NULL, SOON, view);
+		make_schedule(f, NULL, SOON, view);
 	return MQ_OK;
 }
 

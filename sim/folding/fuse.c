@@ -1,8 +1,8 @@
 /* fuse.c - see fuse.h; the runs are those of runs.h.
  *
- * A collective whose links serve nobody else lasts a fixed time, as a compute task does, and so does a run of them.
- * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment in
- * which a message is under way too is booked on the collective. SPDX-License-Identifier: Apache-2.0 */
+ * A collective that shares its links with no other communication lasts a fixed time, as a compute task does, and so
+ * does a run of both. mq_fused_call keeps the collectives' exposed time and their part of the critical path. Time in
+ * which a collective overlaps a send or recv counts as the collective's. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/fuse.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "folding/equivalence_classes.h"
 #include "folding/runs.h"
 
-/* Who uses a link, replicas included. */
+/* Users of a link, replicas included. */
 struct users {
-	uint32_t n;       /* communicators and pairs, at any time */
-	uint32_t late[2]; /* 1 + devices that use it once they reduce gradients, and after */
-	bool more;        /* and others */
+	uint32_t n;       /* communicators and sender-receiver pairs before the optimizer step, gradients aside */
+	uint32_t late[2]; /* 1 + up to two devices whose gradient or POST collectives use it */
+	bool more;        /* a third one does */
 };
 
 struct fused {
@@ -33,10 +33,10 @@ struct fuser {
 	struct mq_index *fixed; /* collectives whose fixed time is known -> fixed_s[] */
 	uint32_t n_fixed, fixed_room;
 	double *fixed_s;
-	uint32_t calib; /* of the device at hand, MQ_NONE: none yet */
+	uint32_t calib; /* of the current device; MQ_NONE: none yet */
 	struct mq_device_calib at;
 	uint32_t n_works;
-	double *work_s;            /* [n_works] on it, NaN until asked */
+	double *work_s;            /* [n_works] duration on it, NaN until computed */
 	struct mq_line_ends *ends; /* [schedule devices] */
 	uint32_t n_fused, fused_room;
 	struct fused *fused;
@@ -81,8 +81,8 @@ static void count_link(uint32_t link, double bytes, void *data)
 		add_late(u, comm->rank[i]);
 }
 
-/* A device's own collectives of gradients and new parameters, and what it does after the last micro-batch (POST), meet
- * none of what is fused on it: nothing is beside them (mq_program.whole). */
+/* Counts the users of each link. A device's collectives of gradients, and those after its last micro-batch (POST), are
+ * counted apart: they never overlap its own fused tasks, since mq_program.whole is used there. */
 static enum mq_status count_users(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -108,15 +108,15 @@ static enum mq_status count_users(struct fuser *f)
 	return MQ_OK;
 }
 
-struct looker {
+struct sharing {
 	const struct users *users;
 	uint32_t device;
 	bool shared;
 };
 
-static void look_at_link(uint32_t link, double bytes, void *data)
+static void check_link(uint32_t link, double bytes, void *data)
 {
-	struct looker *l = data;
+	struct sharing *l = data;
 	const struct users *u = &l->users[link];
 
 	(void)bytes;
@@ -128,16 +128,16 @@ static void look_at_link(uint32_t link, double bytes, void *data)
 static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, double *seconds)
 {
 	struct mq_low *low = f->low;
-	struct looker l = { .users = f->users, .device = t->device };
+	struct sharing l = { .users = f->users, .device = t->device };
 	struct mq_replica_flow_times times;
 	struct mq_task any_root = *t;
 
 	if (mq_coll_has_root(t->coll))
 		any_root.root = MQ_NONE;
 	*seconds = NAN;
-	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
+	if (low->prog.schedule->comm[t->comm].n != 1) /* the other simulated members arrive at their own times */
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, false, look_at_link, &l, f->err));
+	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, false, check_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, &any_root, &times, f->err));
@@ -145,7 +145,7 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	return MQ_OK;
 }
 
-/* Duration of a compute task, or of a collective that nobody disturbs; NaN: it depends. */
+/* Duration of a compute task, or of a collective that shares no link; NaN: it is not fixed. */
 static enum mq_status known_time(struct fuser *f, const struct mq_task *t, double *seconds)
 {
 	double key[] = { t->coll, t->comm, t->bytes, t->dtype };
@@ -227,13 +227,13 @@ static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const stru
 
 /* ---- templates ----------------------------------------------------------------------------------- */
 
-struct swallowed {
-	uint32_t *head; /* [tasks] first task of the run that it is part of, MQ_NONE = of none */
-	uint32_t *work; /* [tasks] of a head */
+struct fused_tasks {
+	uint32_t *head; /* [tasks] first task of its run, MQ_NONE = in no run */
+	uint32_t *work; /* [tasks] of a head: the fused work */
 };
 
-/* What works take is asked of this device. */
-static void turn_to(struct fuser *f, uint32_t device)
+/* Makes `device` the one whose durations work_s[] caches. */
+static void use_device(struct fuser *f, uint32_t device)
 {
 	const struct mq_low *low = f->low;
 	const struct mq_schedule *s = low->prog.schedule;
@@ -247,14 +247,14 @@ static void turn_to(struct fuser *f, uint32_t device)
 		f->work_s[i] = NAN;
 }
 
-static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t device, struct swallowed *to)
+static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t device, struct fused_tasks *to)
 {
 	uint32_t at = l->first[device];
 	struct mq_run run;
 
 	if (at == l->first[device + 1])
 		return MQ_OK;
-	turn_to(f, device);
+	use_device(f, device);
 	for (uint32_t i = at; i < l->first[device + 1]; i++)
 		MQ_TRY(known_time(f, &l->t->task[l->task[i]].task, &l->seconds[i]));
 	for (; mq_lines_run(l, device, &f->ends[device], at, &run); at = run.to + 1) {
@@ -265,8 +265,8 @@ static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t de
 	return MQ_OK;
 }
 
-/* Drops the swallowed tasks and renumbers. Whoever waited for the last of a run waits for its first. */
-static void compact(struct mq_arena *arena, struct mq_template *t, const struct swallowed *in)
+/* Drops all tasks of a run but its first and renumbers; a task that waited for the run's last waits for the first. */
+static void compact(struct mq_arena *arena, struct mq_template *t, const struct fused_tasks *in)
 {
 	struct mq_template old = *t;
 	uint32_t *fresh = mq_arena_array(arena, t->n_tasks, uint32_t);
@@ -298,8 +298,8 @@ static void compact(struct mq_arena *arena, struct mq_template *t, const struct 
 
 static enum mq_status fuse_template(struct fuser *f, struct mq_lines *l, struct mq_template *t)
 {
-	struct swallowed in = { .head = mq_arena_array(f->arena, t->n_tasks, uint32_t),
-				.work = mq_arena_array(f->arena, t->n_tasks, uint32_t) };
+	struct fused_tasks in = { .head = mq_arena_array(f->arena, t->n_tasks, uint32_t),
+				  .work = mq_arena_array(f->arena, t->n_tasks, uint32_t) };
 
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		in.head[i] = MQ_NONE;
@@ -317,8 +317,9 @@ static bool reduces(const struct mq_template *t)
 	return false;
 }
 
-/* Where every communication stops the compute, or tokens on their way slow whatever computes, nothing is fused. */
-static bool lasts_fixed_times(const struct mq_low *low)
+/* No task lasts a fixed time where every communication stops compute, or where expert all-to-alls overlap and slow
+ * it. */
+static bool has_fixed_times(const struct mq_low *low)
 {
 	for (uint32_t i = 0; i < low->prog.schedule->n_devices; i++) {
 		uint32_t calib = low->q.cluster->device[low->prog.schedule->device[i]].calib;
@@ -329,9 +330,8 @@ static bool lasts_fixed_times(const struct mq_low *low)
 	return !low->plan->overlap_experts;
 }
 
-/* Gradient collectives slow compute but not the collectives between, and may meet these on their links:
- * from the first of them on, and while it gathers new parameters, a device uses the templates as they were
- * (mq_program.whole). */
+/* Gradient collectives slow the compute of a run, and may share links with its collectives. So from its first gradient
+ * collective on, and while it gathers new parameters, a device uses the unfused templates (mq_program.whole). */
 static enum mq_status fuse_all(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -364,7 +364,7 @@ enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_
 			   .n_works = low->prog.schedule->n_works,
 			   .work_s = mq_arena_array(&arena, low->prog.schedule->n_works, double) };
 
-	if (!lasts_fixed_times(low))
+	if (!has_fixed_times(low))
 		return MQ_OK;
 	f.users = mq_arena_array(&arena, low->q.cluster->n_links, struct users);
 	f.fixed = mq_index_new(&arena);

@@ -1,4 +1,4 @@
-/* replica_flows.c - see replica_flows.h: which replicas there are, what they ask for.
+/* replica_flows.c - see replica_flows.h: finds the replicas of a communication and their flows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "folding/replica_flows.h"
 
@@ -10,31 +10,31 @@
 struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					      const struct mq_view *view, struct mq_arena *arena)
 {
-	struct mq_replica_flows *im = mq_arena_alloc(arena, sizeof(*im));
+	struct mq_replica_flows *rf = mq_arena_alloc(arena, sizeof(*rf));
 
-	*im = (struct mq_replica_flows){
+	*rf = (struct mq_replica_flows){
 		.cluster = cluster, .calib = calib, .schedule = view->schedule, .fold = view->fold, .arena = arena
 	};
-	im->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
-	im->uncontended = mq_arena_array(arena, cluster->n_links, bool);
-	im->expanded = mq_index_new(arena);
-	im->routed = mq_index_new(arena);
-	im->known = mq_index_new(arena);
-	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
-	im->load = mq_arena_array(arena, cluster->n_links, struct mq_link_load);
-	im->zone = view->fold->n_positions;
-	im->n_zones = 1;
-	return im;
+	rf->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
+	rf->uncontended = mq_arena_array(arena, cluster->n_links, bool);
+	rf->expanded = mq_index_new(arena);
+	rf->routed = mq_index_new(arena);
+	rf->known = mq_index_new(arena);
+	rf->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
+	rf->load = mq_arena_array(arena, cluster->n_links, struct mq_link_load);
+	rf->zone = view->fold->n_positions;
+	rf->n_zones = 1;
+	return rf;
 }
 
 /* ---- replicas ------------------------------------------------------------------------------------- */
 
-void mq_replica_flows_ends(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2])
+void mq_replica_flows_ends(const struct mq_replica_flows *rf, const struct mq_task *t, uint32_t pair[2])
 {
 	bool send = t->kind == MQ_TASK_SEND;
 
-	pair[0] = im->schedule->device[send ? t->device : t->peer];
-	pair[1] = im->schedule->device[send ? t->peer : t->device];
+	pair[0] = rf->schedule->device[send ? t->device : t->peer];
+	pair[1] = rf->schedule->device[send ? t->peer : t->device];
 }
 
 static const struct mq_alike *alike(const struct mq_fold *fold, uint32_t rank)
@@ -42,9 +42,9 @@ static const struct mq_alike *alike(const struct mq_fold *fold, uint32_t rank)
 	return fold->alike[fold->position[rank]];
 }
 
-/* Puts the group, moved by `base`, on its places on the first member's stage. False: a member comes to a position that
- * is not like its own, or a place is taken. */
-static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
+/* Marks the positions of the group translated by `base` on the first member's stage. False: a member lands on a
+ * position of another class, or on a marked one. */
+static bool mark_positions(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t to = fold->position[rank[i]] + base;
@@ -57,11 +57,11 @@ static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, 
 	return true;
 }
 
-/* Translations that cover what the members on the first one's stage stand for, each place once. Members on another
- * stage (tied embeddings) are at the same places there. */
-static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
+/* Finds the translations that cover, once each, all positions of the classes of the members on the first member's
+ * stage. Members on another stage (tied embeddings) are translated alike. */
+static void find_bases(struct mq_replica_flows *rf, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
 {
-	const struct mq_fold *fold = im->fold;
+	const struct mq_fold *fold = rf->fold;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
 	bool *full = mq_arena_array(&scratch, fold->n_positions, bool);
@@ -75,10 +75,10 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 
 		if (covered[first->position[i]])
 			continue;
-		good = cover(fold, rank, n, base, covered);
-		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
+		good = mark_positions(fold, rank, n, base, covered);
+		MQ_PUSH(rf->arena, bases->base, bases->n, room, base);
 	}
-	for (uint32_t i = 0; i < n; i++) { /* those like each member are all covered */
+	for (uint32_t i = 0; i < n; i++) { /* is every position like a member covered? */
 		const struct mq_alike *a = alike(fold, rank[i]);
 
 		if (full[a->position[0]] || fold->rank_of[rank[i]] != fold->rank_of[rank[0]])
@@ -91,9 +91,9 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 		bases->n = 0;
 }
 
-void mq_replica_flows_shapes(const struct mq_replica_flows *im, const struct mq_task *t, double *shape)
+void mq_replica_flows_shapes(const struct mq_replica_flows *rf, const struct mq_task *t, double *shape)
 {
-	const struct mq_fold *fold = im->fold;
+	const struct mq_fold *fold = rf->fold;
 	const struct mq_members *group = &fold->comm[t->comm];
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
@@ -122,18 +122,18 @@ void mq_replica_flows_shapes(const struct mq_replica_flows *im, const struct mq_
 	}
 }
 
-uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)
+uint32_t mq_replica_flows_count(struct mq_replica_flows *rf, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
-		return alike(im->fold, im->schedule->device[t->device])->n / im->n_zones;
-	struct mq_bases *b = &im->bases[t->comm];
+		return alike(rf->fold, rf->schedule->device[t->device])->n / rf->n_zones;
+	struct mq_bases *b = &rf->bases[t->comm];
 	if (!b->known)
-		find_bases(im, im->fold->comm[t->comm].rank, im->fold->comm[t->comm].n, b);
+		find_bases(rf, rf->fold->comm[t->comm].rank, rf->fold->comm[t->comm].n, b);
 	return b->n;
 }
 
-/* Where the members sit, without the names of the machines. Groups that look alike cost the same. */
-static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
+/* Hashes the members' placement, machines numbered in order of appearance: groups of equal placement cost the same. */
+static uint64_t placement(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
 {
 	uint64_t h = MQ_HASH_INIT;
 	uint32_t node = MQ_NONE, count = 0;
@@ -149,61 +149,62 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 	return h;
 }
 
-/* The members of a replica, moved by `base`, into rank[]. */
-static void move(struct mq_replica_flows *im, const uint32_t *own, uint32_t n, uint32_t base)
+/* Fills rank[] with the members translated by `base`. */
+static void translate(struct mq_replica_flows *rf, const uint32_t *own, uint32_t n, uint32_t base)
 {
-	const struct mq_fold *fold = im->fold;
+	const struct mq_fold *fold = rf->fold;
 
 	for (uint32_t k = 0; k < n; k++)
-		im->rank[k] = fold->device[fold->rank_of[own[k]]][fold->position[own[k]] + base];
+		rf->rank[k] = fold->device[fold->rank_of[own[k]]][fold->position[own[k]] + base];
 }
 
-/* Groups that look alike get the same flows, by position: each kind of call is expanded once, for any root. */
-enum mq_status mq_replica_flows_expand(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i, uint32_t *at,
+/* Groups of equal placement share flows between members: a call is expanded once for them, as a closed ring for any
+ * root. */
+enum mq_status mq_replica_flows_expand(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i, uint32_t *at,
 				       struct mq_err *err)
 {
-	uint32_t n = im->fold->comm[t->comm].n;
-	struct mq_coll_request rq = mq_coll_request_of(t, n, im->rank);
+	uint32_t n = rf->fold->comm[t->comm].n;
+	struct mq_coll_request rq = mq_coll_request_of(t, n, rf->rank);
 	struct mq_coll_flows flows;
 	bool found;
 
-	move(im, im->fold->comm[t->comm].rank, n, im->bases[t->comm].base[i]);
-	uint64_t key[] = { look(im->cluster, im->rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
+	translate(rf, rf->fold->comm[t->comm].rank, n, rf->bases[t->comm].base[i]);
+	uint64_t key[] = { placement(rf->cluster, rf->rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
 	rq.closed = true;
 	memcpy(&key[6], &t->bytes, sizeof(key[6]));
-	*at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
+	*at = mq_index_put(rf->expanded, key, sizeof(key), rf->n_flows, &found);
 	if (!found) {
-		MQ_TRY(mq_collective_expand(im->cluster, im->calib, &rq, im->arena, &flows, err));
-		MQ_PUSH(im->arena, im->flows, im->n_flows, im->flows_room, flows);
+		MQ_TRY(mq_collective_expand(rf->cluster, rf->calib, &rq, rf->arena, &flows, err));
+		MQ_PUSH(rf->arena, rf->flows, rf->n_flows, rf->flows_room, flows);
 	}
 	return MQ_OK;
 }
 
-/* A route on links of the first zone. */
-static const struct mq_route *at_home(const struct mq_replica_flows *im, const struct mq_route *route)
+/* The route on the first zone's links at the same places. */
+static const struct mq_route *in_first_zone(const struct mq_replica_flows *rf, const struct mq_route *route)
 {
-	uint32_t *link = mq_arena_array(im->arena, route->n_links, uint32_t);
-	struct mq_route *moved = mq_arena_alloc(im->arena, sizeof(*moved));
+	uint32_t *link = mq_arena_array(rf->arena, route->n_links, uint32_t);
+	struct mq_route *moved = mq_arena_alloc(rf->arena, sizeof(*moved));
 
 	for (uint32_t k = 0; k < route->n_links; k++)
-		link[k] = im->home[route->link[k]];
+		link[k] = rf->home[route->link[k]];
 	*moved = *route;
 	moved->link = link;
 	return moved;
 }
 
-/* Those of a group in every zone: of the members in the first. */
-static enum mq_status find_routes(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i, uint32_t at,
+/* Finds the routes of the flows that begin in the first zone. */
+static enum mq_status find_routes(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i, uint32_t at,
 				  struct mq_replica_flow *replica, struct mq_err *err)
 {
 	const uint32_t key[] = { at, t->comm, i },
-		       n_here = im->bases[t->comm].spans ? replica->n / im->n_zones : replica->n;
+		       n_here = rf->bases[t->comm].spans ? replica->n / rf->n_zones : replica->n;
 	bool found;
-	uint32_t known = mq_index_put(im->routed, key, sizeof(key), im->n_routes, &found);
+	uint32_t known = mq_index_put(rf->routed, key, sizeof(key), rf->n_routes, &found);
 
 	if (!found) {
-		struct mq_flow *flow = mq_arena_array(im->arena, replica->n_all, struct mq_flow);
-		const struct mq_route **route = mq_arena_array(im->arena, replica->n_all, const struct mq_route *);
+		struct mq_flow *flow = mq_arena_array(rf->arena, replica->n_all, struct mq_flow);
+		const struct mq_route **route = mq_arena_array(rf->arena, replica->n_all, const struct mq_route *);
 		struct mq_routed routed = { .flow = flow, .route = route };
 
 		for (uint32_t f = 0; f < replica->n_all; f++) {
@@ -212,89 +213,89 @@ static enum mq_status find_routes(struct mq_replica_flows *im, const struct mq_t
 			if (one->src >= n_here)
 				continue;
 			flow[routed.n] = *one;
-			MQ_TRY(mq_cluster_route(im->cluster, replica->rank[one->src], replica->rank[one->dst],
+			MQ_TRY(mq_cluster_route(rf->cluster, replica->rank[one->src], replica->rank[one->dst],
 						&route[routed.n], err));
 			if (one->dst >= n_here)
-				route[routed.n] = at_home(im, route[routed.n]);
+				route[routed.n] = in_first_zone(rf, route[routed.n]);
 			routed.n++;
 		}
-		MQ_PUSH(im->arena, im->routes, im->n_routes, im->routes_room, routed);
+		MQ_PUSH(rf->arena, rf->routes, rf->n_routes, rf->routes_room, routed);
 	}
-	replica->n_flows = im->routes[known].n;
-	replica->flow = im->routes[known].flow;
-	replica->route = im->routes[known].route;
+	replica->n_flows = rf->routes[known].n;
+	replica->flow = rf->routes[known].flow;
+	replica->route = rf->routes[known].route;
 	return MQ_OK;
 }
 
-/* What is left of a closed ring for this root; MQ_NONE: all. */
-static void open_ring(struct mq_replica_flows *im, const struct mq_task *t, struct mq_replica_flow *replica)
+/* Removes the root's edges from the closed ring; root MQ_NONE: none. */
+static void open_ring(struct mq_replica_flows *rf, const struct mq_task *t, struct mq_replica_flow *replica)
 {
 	uint32_t n = 0;
 
-	if (im->chain_room < replica->n_flows) {
-		im->chain_room = replica->n_flows;
-		im->chain = mq_arena_array(im->arena, im->chain_room, struct mq_flow);
-		im->chain_route = mq_arena_array(im->arena, im->chain_room, const struct mq_route *);
+	if (rf->chain_room < replica->n_flows) {
+		rf->chain_room = replica->n_flows;
+		rf->chain = mq_arena_array(rf->arena, rf->chain_room, struct mq_flow);
+		rf->chain_route = mq_arena_array(rf->arena, rf->chain_room, const struct mq_route *);
 	}
 	for (uint32_t f = 0; f < replica->n_flows; f++)
 		if (!mq_coll_skips(t->coll, t->root, replica->flow[f].src, replica->flow[f].dst)) {
-			im->chain[n] = replica->flow[f];
-			im->chain_route[n++] = replica->route[f];
+			rf->chain[n] = replica->flow[f];
+			rf->chain_route[n++] = replica->route[f];
 		}
 	replica->n_all = replica->n_flows = n;
-	replica->all = replica->flow = im->chain;
-	replica->route = im->chain_route;
+	replica->all = replica->flow = rf->chain;
+	replica->route = rf->chain_route;
 	replica->alone_s = NAN;
 }
 
-enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
+enum mq_status mq_replica_flows_get(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err)
 {
 	uint32_t pair[2], at;
 	double alone_s;
 
-	*replica = (struct mq_replica_flow){ .n = 2, .rank = im->rank };
+	*replica = (struct mq_replica_flow){ .n = 2, .rank = rf->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
-		MQ_TRY(mq_replica_flows_expand(im, t, i, &at, err));
-		replica->n = im->fold->comm[t->comm].n;
-		replica->latency_s = im->flows[at].latency_s;
-		replica->alone_s = im->flows[at].alone_s;
-		replica->channels = im->flows[at].channels;
-		replica->n_all = im->flows[at].n_flows;
-		replica->all = im->flows[at].flow;
-		MQ_TRY(find_routes(im, t, i, at, replica, err));
+		MQ_TRY(mq_replica_flows_expand(rf, t, i, &at, err));
+		replica->n = rf->fold->comm[t->comm].n;
+		replica->latency_s = rf->flows[at].latency_s;
+		replica->alone_s = rf->flows[at].alone_s;
+		replica->channels = rf->flows[at].channels;
+		replica->n_all = rf->flows[at].n_flows;
+		replica->all = rf->flows[at].flow;
+		MQ_TRY(find_routes(rf, t, i, at, replica, err));
 		if (mq_coll_has_root(t->coll))
-			open_ring(im, t, replica);
+			open_ring(rf, t, replica);
 		return MQ_OK;
 	}
-	mq_replica_flows_ends(im, t, pair);
-	move(im, pair, 2, alike(im->fold, pair[0])->position[i] - im->fold->position[pair[0]]);
-	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
-	replica->all = replica->flow = &im->one;
-	replica->n_all = replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
-	replica->route = &im->one_route;
+	mq_replica_flows_ends(rf, t, pair);
+	translate(rf, pair, 2, alike(rf->fold, pair[0])->position[i] - rf->fold->position[pair[0]]);
+	rf->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
+	replica->all = replica->flow = &rf->one;
+	replica->n_all = replica->n_flows = t->bytes > 0 && rf->rank[0] != rf->rank[1];
+	replica->route = &rf->one_route;
 	if (replica->n_flows)
-		MQ_TRY(mq_cluster_route(im->cluster, im->rank[0], im->rank[1], &im->one_route, err));
-	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &replica->latency_s,
-			     &im->one.rate_Bps, &alone_s, err);
+		MQ_TRY(mq_cluster_route(rf->cluster, rf->rank[0], rf->rank[1], &rf->one_route, err));
+	return mq_p2p_expand(rf->cluster, rf->calib, rf->rank[0], rf->rank[1], t->bytes, &replica->latency_s,
+			     &rf->one.rate_Bps, &alone_s, err);
 }
 
 /* ---- links -------------------------------------------------------------------------------------- */
 
-enum mq_status mq_replica_flows_links(struct mq_replica_flows *im, const struct mq_task *t, bool all,
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *rf, const struct mq_task *t, bool all,
 				      mq_replica_flows_see *see, void *data, struct mq_err *err)
 {
-	uint32_t count = mq_replica_flows_count(im, t);
+	uint32_t count = mq_replica_flows_count(rf, t);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
+		MQ_TRY(mq_replica_flows_get(rf, t, i, &replica, err));
 		for (uint32_t f = 0; f < replica.n_flows; f++)
 			for (uint32_t k = 0; k < replica.route[f]->n_links; k++) {
 				uint32_t l = replica.route[f]->link[k];
 
-				if (all || (!im->uncontended[l] && !im->cluster->link[l].fatpipe))
+				if (all || (!rf->uncontended[l] && !rf->cluster->link[l].fatpipe))
 					see(l, replica.flow[f].bytes, data);
 			}
 	}

@@ -18,9 +18,9 @@ bool mq_lines_computes(const struct mq_lines *l, uint32_t at)
 	return task_at(l, at)->stream == MQ_STREAM_COMPUTE;
 }
 
-/* ---- who waits for whom -------------------------------------------------------------------------- */
+/* ---- dependencies -------------------------------------------------------------------------------- */
 
-/* Place of the k-th task that the one at a place waits for; MQ_NONE: on no line of this template. */
+/* Place of the k-th dependency of the task at a place; MQ_NONE: on no line of this template. */
 static uint32_t dep_at(const struct mq_lines *l, uint32_t at, uint32_t k)
 {
 	uint32_t d = l->t->dep[task_at(l, at)->dep_first + k];
@@ -36,7 +36,7 @@ static bool waits_for(const struct mq_lines *l, uint32_t at, uint32_t other)
 	return false;
 }
 
-/* Does a collective wait for a compute task of its line from place `from` on, and so for all before that? */
+/* Does a collective wait for a compute task of its line at or after place `from`, and so for all before that one? */
 static bool behind_compute(const struct mq_lines *l, uint32_t at, uint32_t from)
 {
 	for (uint32_t k = 0; k < task_at(l, at)->n_deps; k++) {
@@ -48,7 +48,7 @@ static bool behind_compute(const struct mq_lines *l, uint32_t at, uint32_t from)
 	return false;
 }
 
-/* Or for all that was computed before this template's instance? */
+/* Does it wait for all compute before this instance of the template? */
 static bool behind_earlier(const struct mq_lines *l, uint32_t at)
 {
 	const struct mq_task *t = task_at(l, at);
@@ -121,8 +121,8 @@ void mq_lines_ends(const struct mq_lines *l, uint32_t device, struct mq_line_end
 
 /* ---- runs ---------------------------------------------------------------------------------------- */
 
-/* Inside a run that begins at `from`: does all that this task waits for lie there? A collective that waits for
- * nothing might have begun before. */
+/* Do all dependencies of a task lie inside the run that begins at `from`? False for a collective without any: it might
+ * start before the run. */
 static bool inside(const struct mq_lines *l, uint32_t from, uint32_t at)
 {
 	const struct mq_task *t = task_at(l, at);
@@ -136,8 +136,8 @@ static bool inside(const struct mq_lines *l, uint32_t from, uint32_t at)
 	return t->n_deps > 0 || mq_lines_computes(l, at);
 }
 
-/* No collective behind this place could have begun before it ends. The next one speaks for all: they queue. */
-static bool quiet_behind(const struct mq_lines *l, uint32_t at, uint32_t end, const struct mq_line_ends *ends)
+/* Can no collective after this place start before its task ends? The next collective decides, since they queue. */
+static bool none_starts_early(const struct mq_lines *l, uint32_t at, uint32_t end, const struct mq_line_ends *ends)
 {
 	uint32_t next = at + 1;
 
@@ -146,7 +146,7 @@ static bool quiet_behind(const struct mq_lines *l, uint32_t at, uint32_t end, co
 	return next < end ? behind_compute(l, next, at) : !ends->early;
 }
 
-/* prev: place before it on its stream, MQ_NONE = none in the run. */
+/* Times a task of a run. prev: the place before it on its stream, MQ_NONE = none in the run. */
 static void time_task(struct mq_lines *l, uint32_t at, uint32_t prev, bool first)
 {
 	uint32_t latest = prev;
@@ -181,16 +181,16 @@ static struct mq_run longest_run(struct mq_lines *l, uint32_t from, uint32_t end
 			under_way = at;
 		else if (waits_for(l, at, under_way))
 			under_way = MQ_NONE;
-		if (compute && under_way == MQ_NONE && quiet_behind(l, at, end, ends))
+		if (compute && under_way == MQ_NONE && none_starts_early(l, at, end, ends))
 			run.to = at;
 	}
 	return run;
 }
 
-/* Collectives follow each other, and so do compute tasks. */
-static void expose(struct mq_lines *l, const struct mq_run *run)
+/* Computes exposed_s[] of a run's collectives. Tasks of one stream never overlap. */
+static void find_exposed(struct mq_lines *l, const struct mq_run *run)
 {
-	uint32_t first = run->from; /* no compute task before it ends behind the start of the collective at hand */
+	uint32_t first = run->from; /* compute tasks before it end before the collective starts */
 
 	for (uint32_t at = run->from; at <= run->to; at++) {
 		double start_s = l->start_s[at], finish_s = l->finish_s[at];
@@ -227,7 +227,7 @@ bool mq_lines_run(struct mq_lines *l, uint32_t device, const struct mq_line_ends
 			continue;
 		*run = longest_run(l, at, end, ends);
 		if (run->to > run->from) {
-			expose(l, run);
+			find_exposed(l, run);
 			return true;
 		}
 	}

@@ -1,38 +1,38 @@
-/* uncontended.c - links that cannot fill up, whatever happens; see replica_flows.h.
+/* uncontended.c - finds links that can never fill up; see replica_flows.h.
  *
- * Flows on a link also cross other links. If the narrowest of these before it, or behind it, carry no more together
- * than the link does, the link never fills. SPDX-License-Identifier: Apache-2.0 */
+ * Flows on a link cross other links too. If the narrowest ones before it, or those after it, carry together no more
+ * than the link can, the link never fills. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/map.h"
 #include "folding/replica_flows.h"
 
-/* All that goes from one device to another, in whatever communication. */
+/* All flows from one device to another, of any communication. */
 struct way {
 	const struct mq_route *route;
 	double cap_Bps;
 };
 
 struct uncontended {
-	struct mq_replica_flows *im;
+	struct mq_replica_flows *rf;
 	struct mq_arena *arena;
 	struct mq_map pairs;
 	uint32_t n_ways, room;
 	struct way *way;
 	uint32_t *first, *at; /* CSR: ways of each link */
-	double *driven_Bps;   /* [n_links] through a bottleneck, while one link is looked at */
-	uint32_t *bottleneck; /* [n_links] those of the link that is looked at */
-	bool *needed;         /* [n_links] why another one cannot fill up */
+	double *through_Bps;  /* [n_links] rates through each bottleneck of the current link */
+	uint32_t *bottleneck; /* [n_links] bottlenecks of the current link */
+	bool *needed;         /* [n_links] a bottleneck that keeps another link from filling */
 };
 
 static enum mq_status add_ways(struct uncontended *s, const struct mq_task *t, struct mq_err *err)
 {
-	uint32_t count = mq_replica_flows_count(s->im, t);
+	uint32_t count = mq_replica_flows_count(s->rf, t);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(s->im, t, i, &replica, err));
+		MQ_TRY(mq_replica_flows_get(s->rf, t, i, &replica, err));
 		for (uint32_t f = 0; f < replica.n_flows; f++) {
 			const struct mq_flow *flow = &replica.flow[f];
 			uint32_t index = mq_map_add(&s->pairs,
@@ -51,7 +51,7 @@ static enum mq_status add_ways(struct uncontended *s, const struct mq_task *t, s
 
 static void list_ways(struct uncontended *s)
 {
-	uint32_t n_links = s->im->cluster->n_links;
+	uint32_t n_links = s->rf->cluster->n_links;
 
 	s->first = mq_arena_array(s->arena, n_links + 2, uint32_t);
 	for (uint32_t w = 0; w < s->n_ways; w++)
@@ -65,7 +65,7 @@ static void list_ways(struct uncontended *s)
 			s->at[s->first[s->way[w].route->link[k] + 1]++] = w;
 }
 
-/* The narrowest link that can fill up on the way to a link, or on the way from it. */
+/* The route's narrowest link before `link` (or after it) that can fill up. */
 static uint32_t narrowest(const struct uncontended *s, const struct mq_route *route, uint32_t link, bool before)
 {
 	uint32_t best = MQ_NONE;
@@ -73,19 +73,19 @@ static uint32_t narrowest(const struct uncontended *s, const struct mq_route *ro
 
 	for (uint32_t k = 0; k < route->n_links; k++) {
 		uint32_t l = route->link[k];
-		const struct mq_link *candidate = &s->im->cluster->link[l];
+		const struct mq_link *candidate = &s->rf->cluster->link[l];
 
 		past |= l == link;
-		if (l == link || past == before || s->im->uncontended[l] || candidate->fatpipe)
+		if (l == link || past == before || s->rf->uncontended[l] || candidate->fatpipe)
 			continue;
-		if (best == MQ_NONE || mq_link_usable_Bps(candidate) < mq_link_usable_Bps(&s->im->cluster->link[best]))
+		if (best == MQ_NONE || mq_link_usable_Bps(candidate) < mq_link_usable_Bps(&s->rf->cluster->link[best]))
 			best = l;
 	}
 	return best;
 }
 
-/* Most that can come through the bottlenecks before (or behind) a link; they are left in bottleneck[]. */
-static double drive(struct uncontended *s, uint32_t link, bool before, uint32_t *n)
+/* The highest rate that the bottlenecks before (or after) a link let through; lists them in bottleneck[]. */
+static double max_through(struct uncontended *s, uint32_t link, bool before, uint32_t *n)
 {
 	double sum = 0;
 
@@ -95,66 +95,66 @@ static double drive(struct uncontended *s, uint32_t link, bool before, uint32_t 
 		uint32_t b = narrowest(s, way->route, link, before);
 
 		if (k > s->first[link] && s->at[k] == s->at[k - 1])
-			sum = INFINITY; /* where zones are one, it may come in as it went out */
+			sum = INFINITY; /* a route may cross a link twice where zones are merged */
 		if (b == MQ_NONE) {
 			sum += way->cap_Bps;
 			continue;
 		}
-		if (!(s->driven_Bps[b] > 0))
+		if (!(s->through_Bps[b] > 0))
 			s->bottleneck[(*n)++] = b;
-		s->driven_Bps[b] += way->cap_Bps;
+		s->through_Bps[b] += way->cap_Bps;
 	}
 	for (uint32_t i = 0; i < *n; i++) {
 		uint32_t b = s->bottleneck[i];
 
-		sum += fmin(s->driven_Bps[b], mq_link_usable_Bps(&s->im->cluster->link[b]));
-		s->driven_Bps[b] = 0;
+		sum += fmin(s->through_Bps[b], mq_link_usable_Bps(&s->rf->cluster->link[b]));
+		s->through_Bps[b] = 0;
 	}
 	return sum;
 }
 
-/* A link that was needed to show that another has room must stay. */
-static void look_at_link(struct uncontended *s, uint32_t link)
+/* Marks a link that can never fill up; a link that serves as another's bottleneck stays unmarked. */
+static void try_link(struct uncontended *s, uint32_t link)
 {
-	double limit = mq_link_usable_Bps(&s->im->cluster->link[link]) * (1 + 1e-12);
+	double limit = mq_link_usable_Bps(&s->rf->cluster->link[link]) * (1 + 1e-12);
 	uint32_t n;
 
 	if (s->needed[link] || s->first[link] == s->first[link + 1])
 		return;
 	for (int before = 1; before >= 0; before--) {
-		if (drive(s, link, before, &n) > limit)
+		if (max_through(s, link, before, &n) > limit)
 			continue;
-		s->im->uncontended[link] = true;
+		s->rf->uncontended[link] = true;
 		for (uint32_t i = 0; i < n; i++)
 			s->needed[s->bottleneck[i]] = true;
 		return;
 	}
 }
 
-/* Trunks first: a port is the reason why a trunk has room, not the other way round. */
+/* Trunks are tried first: ports limit trunks, not the other way round. */
 static bool is_trunk(const struct mq_link *link)
 {
 	return link->class == MQ_LINK_FABRIC || link->class == MQ_LINK_SOCKET || link->class == MQ_LINK_PCIE_SWITCH ||
 	       link->class == MQ_LINK_OTHER;
 }
 
-enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
+enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *rf, const struct mq_task *const *task, uint32_t n,
 					    struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	uint32_t n_links = im->cluster->n_links;
-	struct uncontended s = { .im = im, .arena = &arena };
+	uint32_t n_links = rf->cluster->n_links;
+	struct uncontended s = { .rf = rf, .arena = &arena };
 
 	mq_map_init(&s.pairs, &arena, 1024);
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(add_ways(&s, task[i], err));
 	list_ways(&s);
-	s.driven_Bps = mq_arena_array(&arena, n_links, double);
+	s.through_Bps = mq_arena_array(&arena, n_links, double);
 	s.bottleneck = mq_arena_array(&arena, n_links, uint32_t);
 	s.needed = mq_arena_array(&arena, n_links, bool);
 	for (int trunks = 1; trunks >= 0; trunks--)
 		for (uint32_t l = 0; l < n_links; l++)
-			if (is_trunk(&im->cluster->link[l]) == (trunks == 1))
-				look_at_link(&s, l);
+			if (is_trunk(&rf->cluster->link[l]) == (trunks == 1))
+				try_link(&s, l);
 	return MQ_OK;
 }

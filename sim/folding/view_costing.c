@@ -5,7 +5,7 @@
 
 #include "folding/equivalence_classes.h"
 
-/* Devices of one type and clock are one speed. */
+/* Finds the distinct speeds: devices of one type and clock share one. */
 static void find_speeds(struct mq_costing *c)
 {
 	const struct mq_schedule *s = c->view.schedule;
@@ -41,7 +41,7 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
 		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
-	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* one at least */
+	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* + 1: not empty */
 	for (uint32_t k = 0; k < s->n_comms && !c->view.fold; k++)
 		comm[k] = mq_predict_members(s, k, arena);
 	c->comm = c->view.fold ? c->view.fold->comm : comm;
@@ -53,7 +53,7 @@ static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32
 	return &c->speed[c->speed_of[device]];
 }
 
-/* sqrt(sum t^2) / sum t of a work's kernels: how much of a kernel's jitter is left of the task's. */
+/* sqrt(sum t^2) / sum t over a work's kernels: the task's relative jitter is this times a kernel's. */
 static double spread_of(const struct mq_device_calib *d, const struct mq_work *work)
 {
 	double sum = 0, squares = 0;
@@ -67,7 +67,7 @@ static double spread_of(const struct mq_device_calib *d, const struct mq_work *w
 	return sum > 0 ? sqrt(squares) / sum : 0;
 }
 
-/* The parts of a compute task in the draw at hand: kernels vary, the host that launches them does not. */
+/* The parts of a compute task in the current jitter sample: kernels vary, the host that launches them does not. */
 static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_task *t)
 {
 	const struct mq_schedule *s = c->view.schedule;
@@ -133,7 +133,7 @@ static bool same(const struct mq_task *a, const struct mq_task *b)
 	if (a->kind == MQ_TASK_COLLECTIVE)
 		return a->comm == b->comm && a->coll == b->coll && a->dtype == b->dtype && a->algo == b->algo &&
 		       a->proto == b->proto && a->root == b->root;
-	bool swap = a->kind != b->kind; /* a recv of what the other sends */
+	bool swap = a->kind != b->kind; /* one is the recv of the other's send */
 	return a->device == (swap ? b->peer : b->device) && a->peer == (swap ? b->device : b->peer);
 }
 
@@ -152,7 +152,7 @@ static uint64_t key_of(const struct mq_task *t)
 	return mq_map_mix(bits, ends);
 }
 
-/* Folded: the representative's flows, and the times that they take beside those of all replicas. */
+/* Folded: the representative's flows, with their times while all replicas use the links. */
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_communication *m,
 				    struct mq_err *err)
 {
@@ -203,7 +203,7 @@ enum mq_status mq_costing_communication(struct mq_costing *c, const struct mq_ta
 			MQ_PUSH(c->arena, c->communication, c->n_communications, c->room, m);
 			break;
 		}
-		if (same(t, c->communication[*index].task)) /* else two keys fell together: the next */
+		if (same(t, c->communication[*index].task)) /* else a hash collision: try the next key */
 			break;
 	}
 	if (collective)
@@ -220,7 +220,7 @@ enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_
 		return MQ_OK;
 	if (m->n_flows)
 		MQ_TRY(mq_flows_bound(c->cluster, m->rank, m->flow, m->n_flows, c->arena, &flows_s, err));
-	/* The bound adds and divides in another order than alone_s: never let a rounding pass it. */
+	/* fmin: the bound's sums round differently, and it must not exceed alone_s. */
 	m->bound_s = fmin(m->latency_s + flows_s, m->alone_s);
 	return MQ_OK;
 }
@@ -262,13 +262,13 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 	return MQ_OK;
 }
 
-/* Bytes that each link carried. */
+/* Fills the bytes that each link carried. */
 static enum mq_status find_link_loads(struct mq_costing *c, const struct mq_events *ev, struct mq_timeline *tl,
 				      struct mq_err *err)
 {
 	const struct mq_schedule *s = c->view.schedule;
 
-	/* A walk that ended in a deadlock has not asked for all communications: there may be new ones. */
+	/* A run that ended in a deadlock has not met all communications: this may add some. */
 	uint32_t *communication = mq_arena_array(c->arena, ev->n, uint32_t);
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
 		const struct mq_task *t = &s->task[ev->first[e]];

@@ -1,4 +1,4 @@
-/* view_costing.h - durations of a view's events, each distinct one asked once.
+/* view_costing.h - durations of a view's events; each distinct one is computed once.
  *
  * Shared by the executors that simulate: compute time per (work, device type and clock), the flows of a communication
  * (collective or send/recv) per distinct request. SPDX-License-Identifier: Apache-2.0 */
@@ -13,21 +13,21 @@
 #include "costing/predict.h"
 #include "folding/view.h"
 
-/* The first five are the caller's to set before mq_costing_init. */
+/* The caller sets the first five fields before mq_costing_init. */
 struct mq_costing {
 	struct mq_view view;
 	const struct mq_cluster *cluster; /* bound to calib */
 	const struct mq_calib *calib;
-	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
-	bool times_only;                /* the timeline tells nothing of links */
+	const struct mq_jitter *jitter; /* NULL: durations do not vary */
+	bool times_only;                /* the timeline needs no bytes of links */
 	struct mq_arena *arena;
-	uint32_t n_speeds;             /* device types of the schedule, each at its clocks */
+	uint32_t n_speeds;             /* distinct (device type, clock) pairs */
 	struct mq_device_calib *speed; /* [n_speeds] */
 	uint32_t *speed_of;            /* [schedule devices] */
 	struct mq_cost_parts *parts;   /* [n_works * n_speeds] */
-	bool *known;                   /* [n_works * n_speeds] asked for already */
-	const struct mq_members *comm; /* [n_comms] everyone, simulated or not */
-	uint32_t *comm_last;           /* [n_comms] communication asked for last, or MQ_NONE */
+	bool *known;                   /* [n_works * n_speeds] parts[] is filled */
+	const struct mq_members *comm; /* [n_comms] all members, simulated or not */
+	uint32_t *comm_last;           /* [n_comms] its newest communication, or MQ_NONE */
 	struct mq_map map;
 	uint32_t n_communications, room;
 	struct mq_communication *communication;
@@ -39,11 +39,11 @@ void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
-/* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others could slow: all is
- * in host_s (folding/fuse.h: its collectives end when they end, and none is fused where communication interferes). */
+/* The parts of a compute or copy task. Contention slows neither a copy nor a fused work (folding/fuse.h fuses none
+ * where communication interferes), so their whole time is in host_s. */
 struct mq_cost_parts mq_costing_parts(struct mq_costing *costing, const struct mq_task *task);
 
-/* Can every device run its compute tasks? Else the message of `err` says which cannot. */
+/* Can every device run its compute tasks? If not, the text of `err` names one that cannot. */
 bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);
 
 /* The communication of a send, recv or collective: index into communication[]. */
@@ -53,7 +53,7 @@ enum mq_status mq_costing_communication(struct mq_costing *costing, const struct
 /* Fills bound_s. */
 enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err);
 
-/* Step time, starts and finishes of tasks from those of events; bytes on links from the communications. */
+/* Fills *timeline: step time, start and finish of each task from its event's, and bytes on links. */
 enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events, const double *start_s,
 				   const double *finish_s, struct mq_timeline *timeline, struct mq_err *err);
 

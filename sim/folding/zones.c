@@ -1,48 +1,49 @@
-/* zones.c - parts of the cluster that all look the same to a plan: see replica_flows.h.
+/* zones.c - finds parts of the cluster that are the same for a plan: see replica_flows.h.
  *
- * Cut the device lists of all stages into equal ranges, the zones, and let every device stand for the one at its place
- * in the first zone. If that maps machines, leaves and pods one to one, those of a zone to those of the first, and
- * their links to links as fast, and if the communications of a zone become those of the first, then turning the device
- * lists by a zone is an automorphism of the cluster with all flows on it, no power of which leaves a link in its
- * place. So every link carries what the one in its place in the first zone does, and flows in each other's place go
- * equally fast. Groups inside a zone have replicas in each; groups that have as many members in every zone turn into
- * themselves, and their flows must (rings and exchanges do, trees do not).
+ * Cut the device lists of all stages into equal ranges, the zones, and map every device to the one at the same place in
+ * the first zone. Assume that this maps machines, leaves and pods of each zone one to one to those of the first, their
+ * links to equally fast links, and the communications of each zone to those of the first. Then rotating the device
+ * lists by a zone is an automorphism of the cluster with all its flows, and no power of it keeps a link in place. So a
+ * link carries what the first zone's link at its place does, and flows at the same place have equal rates. A group
+ * inside a zone has replicas in each; a group with as many members in every zone is mapped to itself, and so must its
+ * flows be (those of rings and exchanges are, those of trees are not).
  *
- * Not looked for: zones of other shapes, and of fewer than all stages. SPDX-License-Identifier: Apache-2.0 */
+ * Not looked for: zones of other shapes, or of only some stages. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/map.h"
 #include "folding/replica_flows.h"
 
 /* A machine, leaf or pod. */
 struct twin {
-	uint32_t zone, first;   /* where it is; which of the first zone has its place there */
-	uint32_t newest, other; /* of one in the first zone: the zone looked at last, and what has its place there */
+	uint32_t zone, first;   /* its zone; the first zone's one at the same place */
+	uint32_t newest, other; /* in the first zone: the newest zone, and its one at the same place */
 };
 
 struct zoning {
-	const struct mq_replica_flows *im;
-	uint32_t size, n;     /* positions of a zone, zones */
-	struct twin *twin[3]; /* [nodes] machines, leaves, pods: there are no more of these */
+	const struct mq_replica_flows *rf;
+	uint32_t size, n;     /* positions in a zone; zones */
+	struct twin *twin[3]; /* [nodes] machines, leaves, pods; no more than nodes of each */
 	uint32_t *home;       /* see mq_replica_flows */
 };
 
-static bool as_fast(const struct mq_link *a, const struct mq_link *b)
+static bool same_speed(const struct mq_link *a, const struct mq_link *b)
 {
 	return a->class == b->class && a->fabric == b->fabric && a->bw_Bps == b->bw_Bps && a->share == b->share &&
 	       a->lat_s == b->lat_s && a->fatpipe == b->fatpipe;
 }
 
-/* Notes that `a`, whose links begin at `link`, has the place of `first`; false: something speaks against it. */
-static bool note(struct zoning *z, struct twin *t, uint32_t zone, const uint32_t a[2], const uint32_t first[2],
-		 uint32_t n_links)
+/* Maps a[0], whose links begin at a[1], to first[0] of the first zone; false: that contradicts the map so far, or a
+ * link differs. */
+static bool map_site(struct zoning *z, struct twin *t, uint32_t zone, const uint32_t a[2], const uint32_t first[2],
+		     uint32_t n_links)
 {
-	const struct mq_link *link = z->im->cluster->link;
+	const struct mq_link *link = z->rf->cluster->link;
 	struct twin *it = &t[a[0]], *its = &t[first[0]];
 
 	if (it->zone == MQ_NONE) {
 		it->zone = zone;
 		it->first = first[0];
 		for (uint32_t i = 0; i < n_links; i++) {
-			if (!as_fast(&link[a[1] + i], &link[first[1] + i]))
+			if (!same_speed(&link[a[1] + i], &link[first[1] + i]))
 				return false;
 			z->home[a[1] + i] = first[1] + i;
 		}
@@ -54,9 +55,9 @@ static bool note(struct zoning *z, struct twin *t, uint32_t zone, const uint32_t
 	return it->zone == zone && it->first == first[0] && its->other == a[0];
 }
 
-static bool note_device(struct zoning *z, uint32_t zone, uint32_t rank, uint32_t first)
+static bool map_device(struct zoning *z, uint32_t zone, uint32_t rank, uint32_t first)
 {
-	const struct mq_cluster *c = z->im->cluster;
+	const struct mq_cluster *c = z->rf->cluster;
 	const struct mq_device *d = &c->device[rank], *e = &c->device[first];
 	const struct mq_site *x = &c->site[d->node], *y = &c->site[e->node];
 
@@ -65,14 +66,14 @@ static bool note_device(struct zoning *z, uint32_t zone, uint32_t rank, uint32_t
 	bool same = x->kind == y->kind && d->local == e->local && d->calib == e->calib;
 
 	for (int i = 0; i < 3 && same; i++)
-		same = at[i][1] == MQ_NONE || note(z, z->twin[i], zone, at[i], to[i], i ? 2 : x->n_links);
+		same = at[i][1] == MQ_NONE || map_site(z, z->twin[i], zone, at[i], to[i], i ? 2 : x->n_links);
 	return same;
 }
 
-static bool devices_turn(struct zoning *z)
+static bool devices_rotate(struct zoning *z)
 {
-	const struct mq_fold *fold = z->im->fold;
-	const struct mq_schedule *s = z->im->schedule;
+	const struct mq_fold *fold = z->rf->fold;
+	const struct mq_schedule *s = z->rf->schedule;
 
 	for (uint32_t zone = 0; zone < z->n; zone++)
 		for (uint32_t i = 0; i < s->n_devices; i++) {
@@ -81,7 +82,7 @@ static bool devices_turn(struct zoning *z)
 			if (fold->position[s->device[i]]) /* once for each stage */
 				continue;
 			for (uint32_t p = 0; p < z->size; p++)
-				if (!note_device(z, zone, device[zone * z->size + p], device[p]))
+				if (!map_device(z, zone, device[zone * z->size + p], device[p]))
 					return false;
 		}
 	return true;
@@ -90,15 +91,15 @@ static bool devices_turn(struct zoning *z)
 static bool is_inside(const struct zoning *z, const struct mq_members *group)
 {
 	for (uint32_t k = 0; k < group->n; k++)
-		if (z->im->fold->position[group->rank[k]] >= z->size)
+		if (z->rf->fold->position[group->rank[k]] >= z->size)
 			return false;
 	return true;
 }
 
-/* A group in every zone: does it turn into itself? */
-static bool members_turn(const struct zoning *z, const struct mq_members *group)
+/* Is a group with members in every zone mapped to itself by a rotation? */
+static bool members_rotate(const struct zoning *z, const struct mq_members *group)
 {
-	const struct mq_fold *fold = z->im->fold;
+	const struct mq_fold *fold = z->rf->fold;
 	uint32_t n = group->n / z->n;
 
 	for (uint32_t k = n; k < group->n; k++)
@@ -108,20 +109,21 @@ static bool members_turn(const struct zoning *z, const struct mq_members *group)
 	return group->n % z->n == 0;
 }
 
-/* Replicas in the first zone, and the same in each further one where the group is inside one. */
-static bool replicas_turn(const struct zoning *z, const struct mq_members *group, const struct mq_bases *b, bool inside)
+/* Are the first zone's replicas repeated in each further zone (group inside one zone), or mapped to themselves? */
+static bool replicas_rotate(const struct zoning *z, const struct mq_members *group, const struct mq_bases *b,
+			    bool inside)
 {
 	uint32_t n = inside ? b->n / z->n : b->n, n_here = inside ? group->n : group->n / z->n, last = 0;
 
 	for (uint32_t k = 0; k < n_here; k++)
-		last = last > z->im->fold->position[group->rank[k]] ? last : z->im->fold->position[group->rank[k]];
+		last = last > z->rf->fold->position[group->rank[k]] ? last : z->rf->fold->position[group->rank[k]];
 	for (uint32_t i = 0; i < b->n; i++)
 		if (i < n ? last + b->base[i] >= z->size : b->base[i] != b->base[i - n] + z->size)
 			return false;
 	return n * (inside ? z->n : 1) == b->n;
 }
 
-static bool flows_turn(const struct mq_coll_flows *flows, uint32_t n, uint32_t by)
+static bool flows_rotate(const struct mq_coll_flows *flows, uint32_t n, uint32_t by)
 {
 	uint64_t here = 0, there = 0;
 
@@ -137,52 +139,53 @@ static bool flows_turn(const struct mq_coll_flows *flows, uint32_t n, uint32_t b
 	return here == there;
 }
 
-/* Does a communication do the same in every zone? */
-static enum mq_status look_at_task(const struct zoning *z, struct mq_replica_flows *im, const struct mq_task *t,
-				   bool *same, struct mq_err *err)
+/* Is a communication the same in every zone? */
+static enum mq_status is_same_in_zones(const struct zoning *z, struct mq_replica_flows *rf, const struct mq_task *t,
+				       bool *same, struct mq_err *err)
 {
 	uint32_t pair[2], at;
 
 	if (t->kind != MQ_TASK_COLLECTIVE) {
-		mq_replica_flows_ends(im, t, pair);
-		*same = im->fold->position[pair[0]] == im->fold->position[pair[1]];
+		mq_replica_flows_ends(rf, t, pair);
+		*same = rf->fold->position[pair[0]] == rf->fold->position[pair[1]];
 		return MQ_OK;
 	}
-	const struct mq_members *group = &im->fold->comm[t->comm];
+	const struct mq_members *group = &rf->fold->comm[t->comm];
 	bool inside = is_inside(z, group);
 
-	*same = !mq_coll_has_root(t->coll) && (inside || members_turn(z, group)) &&
-		replicas_turn(z, group, &im->bases[t->comm], inside);
-	for (uint32_t i = 0; i < im->bases[t->comm].n && *same && !inside; i++) {
-		MQ_TRY(mq_replica_flows_expand(im, t, i, &at, err));
-		*same = flows_turn(&im->flows[at], group->n, group->n / z->n);
+	*same = !mq_coll_has_root(t->coll) && (inside || members_rotate(z, group)) &&
+		replicas_rotate(z, group, &rf->bases[t->comm], inside);
+	for (uint32_t i = 0; i < rf->bases[t->comm].n && *same && !inside; i++) {
+		MQ_TRY(mq_replica_flows_expand(rf, t, i, &at, err));
+		*same = flows_rotate(&rf->flows[at], group->n, group->n / z->n);
 	}
 	return MQ_OK;
 }
 
-static void take(struct mq_replica_flows *im, const struct zoning *z)
+static void take(struct mq_replica_flows *rf, const struct zoning *z)
 {
-	im->zone = z->size;
-	im->n_zones = z->n;
-	im->home = memcpy(mq_arena_array(im->arena, im->cluster->n_links, uint32_t), z->home,
-			  im->cluster->n_links * sizeof(*z->home));
-	for (uint32_t c = 0; c < im->schedule->n_comms; c++) {
-		struct mq_bases *b = &im->bases[c];
+	rf->zone = z->size;
+	rf->n_zones = z->n;
+	rf->home = memcpy(mq_arena_array(rf->arena, rf->cluster->n_links, uint32_t), z->home,
+			  rf->cluster->n_links * sizeof(*z->home));
+	for (uint32_t c = 0; c < rf->schedule->n_comms; c++) {
+		struct mq_bases *b = &rf->bases[c];
 
-		b->spans = b->known && !is_inside(z, &im->fold->comm[c]);
+		b->spans = b->known && !is_inside(z, &rf->fold->comm[c]);
 		b->n /= b->spans ? 1 : z->n;
 	}
 }
 
-/* Positions of the first stage in the first machine, or the first leaf or pod where there are more. */
-static uint32_t least_zone(const struct mq_replica_flows *im)
+/* Number of the first stage's positions in its first machine, or in its first leaf or pod where the cluster has
+ * such. */
+static uint32_t least_zone(const struct mq_replica_flows *rf)
 {
-	const struct mq_cluster *c = im->cluster;
-	const uint32_t *device = im->fold->device[im->fold->rank_of[im->schedule->device[0]]];
+	const struct mq_cluster *c = rf->cluster;
+	const uint32_t *device = rf->fold->device[rf->fold->rank_of[rf->schedule->device[0]]];
 	const struct mq_site *p = &c->site[c->device[device[0]].node];
 	uint32_t n = 1;
 
-	for (; n < im->fold->n_positions; n++) {
+	for (; n < rf->fold->n_positions; n++) {
 		const struct mq_site *q = &c->site[c->device[device[n]].node];
 
 		if (p->pod_link != MQ_NONE ? q->pod != p->pod : p->leaf_link != MQ_NONE ? q->leaf != p->leaf : q != p)
@@ -191,30 +194,30 @@ static uint32_t least_zone(const struct mq_replica_flows *im)
 	return n;
 }
 
-enum mq_status mq_replica_flows_zones(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
+enum mq_status mq_replica_flows_zones(struct mq_replica_flows *rf, const struct mq_task *const *task, uint32_t n,
 				      struct mq_err *err)
 {
-	const struct mq_cluster *c = im->cluster;
-	uint32_t all = im->fold->n_positions;
+	const struct mq_cluster *c = rf->cluster;
+	uint32_t all = rf->fold->n_positions;
 
-	for (uint32_t size = c->site ? least_zone(im) : all; size < all && im->n_zones == 1; size *= 2) {
+	for (uint32_t size = c->site ? least_zone(rf) : all; size < all && rf->n_zones == 1; size *= 2) {
 		MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-		struct zoning z = { .im = im, .size = size, .n = all / size };
+		struct zoning z = { .rf = rf, .size = size, .n = all / size };
 		bool same = all % size == 0;
 
 		for (uint32_t p = size; p < all && same; p++)
-			same = im->fold->alike[p] == im->fold->alike[p - size];
+			same = rf->fold->alike[p] == rf->fold->alike[p - size];
 		if (!same)
 			continue;
-		for (int i = 0; i < 3; i++) /* of no zone */
+		for (int i = 0; i < 3; i++) /* 0xff: in no zone yet */
 			z.twin[i] = memset(mq_arena_array(&scratch, c->n_nodes, struct twin), 0xff,
 					   c->n_nodes * sizeof(struct twin));
 		z.home = mq_arena_count(&scratch, c->n_links);
-		same = devices_turn(&z);
+		same = devices_rotate(&z);
 		for (uint32_t i = 0; i < n && same; i++)
-			MQ_TRY(look_at_task(&z, im, task[i], &same, err));
+			MQ_TRY(is_same_in_zones(&z, rf, task[i], &same, err));
 		if (same)
-			take(im, &z);
+			take(rf, &z);
 	}
 	return MQ_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "judge/judge.h"
 
-struct classer {
+struct classes {
 	const struct mq_judge *j;
 	const struct mq_schedule *s;
 	const struct mq_view *view;
@@ -18,8 +18,8 @@ struct classer {
 };
 
 /* Least usable bandwidth on the way from a to b, if less than *least. */
-static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, double *least, uint8_t *class,
-			   struct mq_err *err)
+static enum mq_status find_slowest_link(const struct classes *c, uint32_t a, uint32_t b, double *least, uint8_t *class,
+					struct mq_err *err)
 {
 	const struct mq_cluster *cluster = c->j->q->cluster;
 	const struct mq_route *route;
@@ -37,7 +37,7 @@ static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, doub
 	return MQ_OK;
 }
 
-static enum mq_status class_of_comm(const struct classer *c, uint32_t comm, uint8_t *class, struct mq_err *err)
+static enum mq_status class_of_comm(const struct classes *c, uint32_t comm, uint8_t *class, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->s;
 	double least = INFINITY;
@@ -46,19 +46,19 @@ static enum mq_status class_of_comm(const struct classer *c, uint32_t comm, uint
 	if (*class < MQ_N_LINK_CLASSES)
 		return MQ_OK;
 	*class = MQ_LINK_OTHER;
-	/* Of a folded schedule all members count, simulated or not: cluster ranks. */
+	/* In a folded schedule all members count, simulated or not; fold->comm holds their cluster ranks. */
 	const struct mq_fold *fold = c->view->fold;
 	uint32_t n = fold ? fold->comm[comm].n : s->comm[comm].n;
 	const uint32_t *rank = fold ? fold->comm[comm].rank : s->comm[comm].rank;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t a = rank[i], b = rank[(i + 1) % n];
-		MQ_TRY(look(c, fold ? a : s->device[a], fold ? b : s->device[b], &least, class, err));
+		MQ_TRY(find_slowest_link(c, fold ? a : s->device[a], fold ? b : s->device[b], &least, class, err));
 	}
 	c->comm_class[comm] = *class;
 	return MQ_OK;
 }
 
-static enum mq_status class_of(const struct classer *c, const struct mq_task *t, uint8_t *class, struct mq_err *err)
+static enum mq_status class_of(const struct classes *c, const struct mq_task *t, uint8_t *class, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->s;
 	double least = INFINITY;
@@ -67,13 +67,13 @@ static enum mq_status class_of(const struct classer *c, const struct mq_task *t,
 	if (t->kind == MQ_TASK_COPY)
 		*class = MQ_LINK_HOST;
 	if (t->kind == MQ_TASK_SEND)
-		return look(c, s->device[t->device], s->device[t->peer], &least, class, err);
+		return find_slowest_link(c, s->device[t->device], s->device[t->peer], &least, class, err);
 	if (t->kind == MQ_TASK_RECV)
-		return look(c, s->device[t->peer], s->device[t->device], &least, class, err);
+		return find_slowest_link(c, s->device[t->peer], s->device[t->device], &least, class, err);
 	return t->kind == MQ_TASK_COLLECTIVE ? class_of_comm(c, t->comm, class, err) : MQ_OK;
 }
 
-static enum mq_status book_links(const struct classer *c, struct mq_judged *out, struct mq_err *err)
+static enum mq_status add_exposed_time(const struct classes *c, struct mq_judged *out, struct mq_err *err)
 {
 	const struct mq_timeline *tl = &out->timeline;
 	const double *exposed = out->exposed_s;
@@ -100,9 +100,9 @@ static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
 
 /* ---- critical path ------------------------------------------------------------------------------- */
 
-/* What the path consists of: compute by device, communication by kind and class of link. */
+/* A share of the critical path: compute on one device, or communication of one kind over one class of link. */
 struct part {
-	double seconds, order; /* seconds, but for their last digits: those depend on how sums were made */
+	double seconds, order; /* order: `seconds` rounded, for sorting */
 	uint32_t device;       /* compute: schedule index; else MQ_NONE */
 	uint8_t kind, coll, class;
 };
@@ -122,8 +122,8 @@ MQ_COMPARE(by_order, struct part,
 		   MQ_ORDER(a->device, b->device) ?:
 						    MQ_ORDER(a->kind * 256 + a->coll, b->kind * 256 + b->coll))
 
-/* The collectives of a fused task that are on the path; *compute_s loses what they take. */
-static enum mq_status add_fused(const struct classer *c, const struct mq_fused *fused, struct part *part, uint32_t *n,
+/* Adds the collectives of a fused task that lie on the critical path, and subtracts their time from *compute_s. */
+static enum mq_status add_fused(const struct classes *c, const struct mq_fused *fused, struct part *part, uint32_t *n,
 				double *compute_s, struct mq_err *err)
 {
 	for (uint32_t k = 0; k < fused->n_calls; k++) {
@@ -139,12 +139,13 @@ static enum mq_status add_fused(const struct classer *c, const struct mq_fused *
 	return MQ_OK;
 }
 
-static enum mq_status list_parts(const struct classer *c, const struct mq_judged *out, struct mq_arena *arena,
+static enum mq_status list_parts(const struct classes *c, const struct mq_judged *out, struct mq_arena *arena,
 				 struct part **part, uint32_t *n, struct mq_err *err)
 {
 	const struct mq_timeline *tl = &out->timeline;
 	uint32_t *path, length = mq_timeline_critical_path(c->s, tl, arena, &path);
-	uint32_t *slot = mq_arena_array(arena, c->s->n_devices, uint32_t); /* 1 + part of a device */
+	uint32_t *slot =
+		mq_arena_array(arena, c->s->n_devices, uint32_t); /* [device] 1 + index of its part; 0 = none yet */
 
 	*n = 0;
 	*part = mq_arena_array(arena, c->s->n_devices + MQ_N_TASK_KINDS * MQ_N_COLL_KINDS * MQ_N_LINK_CLASSES,
@@ -178,7 +179,7 @@ static enum mq_status list_parts(const struct classer *c, const struct mq_judged
 	return MQ_OK;
 }
 
-static const char *name_part(const struct classer *c, const struct part *p, struct mq_arena *arena)
+static const char *name_part(const struct classes *c, const struct part *p, struct mq_arena *arena)
 {
 	if (p->kind == MQ_TASK_COMPUTE)
 		return mq_arena_printf(arena, "compute on %s (%s)", c->s->device_name[p->device],
@@ -187,7 +188,7 @@ static const char *name_part(const struct classer *c, const struct part *p, stru
 	return mq_arena_printf(arena, "%s over %s", what, mq_link_class_name(p->class));
 }
 
-static enum mq_status put_words(const struct classer *c, struct mq_judged *out, struct mq_arena *arena,
+static enum mq_status put_words(const struct classes *c, struct mq_judged *out, struct mq_arena *arena,
 				struct mq_err *err)
 {
 	struct mq_result *r = &out->result;
@@ -224,10 +225,10 @@ static enum mq_status put_words(const struct classer *c, struct mq_judged *out, 
 enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,
 			       struct mq_err *err)
 {
-	struct classer c = { .j = j, .s = out->view.schedule, .view = &out->view };
+	struct classes c = { .j = j, .s = out->view.schedule, .view = &out->view };
 
 	c.comm_class = mq_arena_array(arena, c.s->n_comms, uint8_t);
 	memset(c.comm_class, MQ_N_LINK_CLASSES, c.s->n_comms);
-	MQ_TRY(book_links(&c, out, err));
+	MQ_TRY(add_exposed_time(&c, out, err));
 	return put_words(&c, out, arena, err);
 }

@@ -1,5 +1,5 @@
-/* coscheduled.c - the steps of several jobs as one schedule, and what each job's steps take in it. See coscheduled.h
- * for what is measured; coscheduled_message.c brings the jobs to a worker. SPDX-License-Identifier: Apache-2.0 */
+/* coscheduled.c - simulates the steps of several jobs as one schedule. coscheduled.h says which steps are timed;
+ * coscheduled_message.c sends the jobs to a worker. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/coscheduled.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { MOST_RUNS = 8 };
 
-struct together {
+struct coscheduled_run {
 	const struct mq_exec_request *request;
 	mq_execute_fn *execute;
 	const struct mq_coscheduled_step *step;
@@ -25,10 +25,10 @@ struct merging {
 	struct mq_schedule *s;
 	struct mq_arena *arena;
 	uint32_t *round_of, *before, n_rounds;
-	uint32_t group; /* highest of the steps so far */
+	uint32_t group; /* highest mq_task.group used so far; a step's groups are numbered after it */
 };
 
-/* Devices, communicators and work of a job: once, whatever the number of steps. */
+/* Adds a job's devices, communicators and work once: its repeated steps share them. */
 static void add_parts(struct merging *m, const struct mq_schedule *job)
 {
 	struct mq_schedule *s = m->s;
@@ -57,7 +57,7 @@ static uint32_t add_round(struct merging *m, uint32_t before)
 	return m->n_rounds++;
 }
 
-/* A job that begins later: every device is busy until then. */
+/* Delays a job's first step: each of its devices computes for start_s before. */
 static uint32_t add_delay(struct merging *m, const struct mq_schedule *job, uint32_t first_device, double start_s)
 {
 	struct mq_schedule *s = m->s;
@@ -115,7 +115,7 @@ static void add_step(struct merging *m, const struct mq_schedule *job, const str
 		s->dep[s->n_deps++] = job->dep[d] + first_task;
 }
 
-static uint64_t count_tasks(const struct together *g)
+static uint64_t count_tasks(const struct coscheduled_run *g)
 {
 	uint64_t n = 0;
 
@@ -124,8 +124,8 @@ static uint64_t count_tasks(const struct together *g)
 	return n;
 }
 
-/* The jobs as one schedule of many rounds; first_round[j] is that of a job's first step. */
-static struct mq_view merge(const struct together *g, struct mq_arena *arena, uint32_t *first_round)
+/* Merges all jobs' repeated steps into one schedule, a round per step; first_round[j]: round of job j's first step. */
+static struct mq_view merge(const struct coscheduled_run *g, struct mq_arena *arena, uint32_t *first_round)
 {
 	struct merging m = { .arena = arena, .s = mq_arena_array(arena, 1, struct mq_schedule) };
 	struct mq_schedule *s = m.s;
@@ -172,8 +172,8 @@ static struct mq_view merge(const struct together *g, struct mq_arena *arena, ui
 
 /* ---- runs --------------------------------------------------------------------------------------------- */
 
-/* Ends of all rounds; bytes on links to `link_B` (may be NULL). */
-static enum mq_status simulate(struct together *g, uint32_t *first_round, double **end_s, double *link_B)
+/* Simulates the merged schedule: the end of each round, and the bytes on each link (link_B may be NULL). */
+static enum mq_status simulate(struct coscheduled_run *g, uint32_t *first_round, double **end_s, double *link_B)
 {
 	struct mq_exec_request request = *g->request;
 	struct mq_timeline timeline;
@@ -194,13 +194,13 @@ static enum mq_status simulate(struct together *g, uint32_t *first_round, double
 	return MQ_OK;
 }
 
-static enum mq_status run_alone(struct together *g, double *link_B)
+static enum mq_status run_alone(struct coscheduled_run *g, double *link_B)
 {
 	uint32_t n_links = g->request->cluster->n_links;
 
 	for (uint32_t j = 0; j < g->n_jobs; j++) {
 		struct mq_coscheduled_step late = g->step[j];
-		struct together one = *g;
+		struct coscheduled_run one = *g;
 		uint32_t first, once = 1;
 		double *end_s;
 
@@ -218,7 +218,7 @@ static enum mq_status run_alone(struct together *g, double *link_B)
 	return MQ_OK;
 }
 
-/* Steps of a job that count, and their times; how many there are is returned. */
+/* Times the steps of a job that lie within the window, and returns their number. */
 static uint32_t count_steps(const double *end_s, uint32_t n, double window_s, struct mq_coscheduled_score *score)
 {
 	uint32_t last = 0;
@@ -237,8 +237,8 @@ static uint32_t count_steps(const double *end_s, uint32_t n, double window_s, st
 	return last;
 }
 
-/* Everybody's steps; *enough false: the job that ended first has been given more. */
-static enum mq_status run_together(struct together *g, bool *enough)
+/* Simulates all jobs. Has a job too few steps in the window (*enough = false), the one that ended first gets more. */
+static enum mq_status run_together(struct coscheduled_run *g, bool *enough)
 {
 	uint32_t *first = mq_arena_array(&g->scratch, g->n_jobs, uint32_t), earliest = 0;
 	double *end_s, window_s = INFINITY, factor = 1;
@@ -269,7 +269,7 @@ static enum mq_status run_together(struct together *g, bool *enough)
 	return MQ_OK;
 }
 
-static enum mq_status repeat_until_enough(struct together *g)
+static enum mq_status repeat_until_enough(struct coscheduled_run *g)
 {
 	double longest_s = 0;
 	bool enough = false;
@@ -306,7 +306,7 @@ struct load {
 
 MQ_COMPARE(heavier, struct load, MQ_ORDER(b->sum_B, a->sum_B) ?: MQ_ORDER(a->link, b->link))
 
-static void list_shared(struct together *g, const double *link_B)
+static void list_shared(struct coscheduled_run *g, const double *link_B)
 {
 	const struct mq_cluster *c = g->request->cluster;
 	struct load *load = mq_arena_array(g->arena, c->n_links, struct load);
@@ -333,7 +333,7 @@ static void list_shared(struct together *g, const double *link_B)
 	}
 }
 
-static enum mq_status check_devices(const struct together *g)
+static enum mq_status check_devices(const struct coscheduled_run *g)
 {
 	uint32_t n = g->request->cluster->n_devices;
 	uint32_t *owner = mq_arena_none(g->arena, n);
@@ -357,14 +357,14 @@ enum mq_status mq_coscheduled_run(const struct mq_exec_request *request, mq_exec
 				  const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
 				  struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
 {
-	struct together g = { .request = request,
-			      .execute = execute,
-			      .step = step,
-			      .n_jobs = n,
-			      .steps = steps,
-			      .arena = arena,
-			      .out = out,
-			      .err = err };
+	struct coscheduled_run g = { .request = request,
+				     .execute = execute,
+				     .step = step,
+				     .n_jobs = n,
+				     .steps = steps,
+				     .arena = arena,
+				     .out = out,
+				     .err = err };
 	uint32_t n_links = request->cluster->n_links;
 	double *link_B = mq_arena_array(arena, (size_t)n * n_links, double);
 

@@ -1,5 +1,5 @@
-/* coscheduled_message.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both sides
- * are the same program on the same machine, so numbers travel as they are. SPDX-License-Identifier: Apache-2.0 */
+/* coscheduled_message.c - messages that take jobs to a worker, which lowers them, and bring the scores back. Both
+ * sides are the same program on one machine, so structs are copied as they are. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/job.h"
 #include "judge/coscheduled.h"
 
@@ -17,7 +17,7 @@ static void put(struct bytes *b, const void *from, size_t n)
 	b->n += (uint32_t)n;
 }
 
-/* The next n bytes, aligned; NULL: there are fewer. */
+/* An aligned copy of the next n bytes; NULL: fewer are left. */
 static void *take(struct bytes *b, size_t n)
 {
 	if (n > b->room - b->n)
@@ -87,7 +87,7 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 	return mq_plan_unpack(parts.plan, parts.plan_size, b->arena, &j->plan, err);
 }
 
-/* One step of a job in the ranks of the whole cluster; *score says where it has none. */
+/* Lowers one step of a job in ranks of the whole cluster. score->verdict is not OK: no step is made. */
 static enum mq_status lower(const struct mq_judge *judge, const struct lowered_job *j, struct mq_arena *arena,
 			    struct mq_coscheduled_step *step, struct mq_coscheduled_score *score, struct mq_err *err)
 {

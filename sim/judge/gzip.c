@@ -1,4 +1,4 @@
-/* gzip.c - see gzip.h. zlib compresses behind an ordinary stream, so that who writes need not know.
+/* gzip.c - see gzip.h. fopencookie puts zlib behind an ordinary FILE, so that writers need not know.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge/gzip.h"
 

@@ -27,7 +27,7 @@ static const struct mq_arg rows[] = {
 	ROW(F64, "outputs.max_B", outputs.max_B, NULL, NULL, .flags = MQ_ARG_PLAN),
 	{ .type = MQ_ARG_END },
 };
-/* An argument for each row of both tables, once. */
+/* At least the rows of both argument tables together. */
 enum { MOST_ARGS = 128 };
 
 static void init_plan(struct mq_job *job)

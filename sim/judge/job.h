@@ -10,33 +10,33 @@
 #include "software/asked.h"
 
 struct mq_job {
-	/* The question; no model: only routes are asked. Its platform is the path of a file; calib and change are not
-	 * looked at. */
+	/* The question. Without a model the pool only answers routes. asked.platform is a file's path; asked.calib and
+	 * asked.change are ignored in favour of the lists below. */
 	struct mq_asked asked;
-	const char *software_dir; /* folder of the software's files; without software it is mq_software_plain() */
-	const char *const *calib; /* [n_calib] files, or folders of files, each on top of those before */
+	const char *software_dir; /* folder of software files; no asked.software: mq_software_plain() */
+	const char *const *calib; /* [n_calib] files or folders of files; a later one overrides earlier ones */
 	uint32_t n_calib;
-	const char *const *type;   /* of the platform's devices, each once, NULL at the end; NULL = the file says it */
+	const char *const *type;   /* the platform's device types, NULL-terminated; NULL = read them from its file */
 	const char *const *change; /* [n_change] what-if changes of the hardware (hardware/change.h) */
 	uint32_t n_change;
-	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
+	double max_tasks;        /* limit for one plan's simulation; 0 = what memory allows */
 	double memory_high;      /* see mq_question_memory_high; 0 = nothing is known */
-	bool analytic;           /* one pass without contention in place of the simulation */
+	bool analytic;           /* time plans by one pass without contention, not by simulation */
 	bool times_only;         /* see mq_judge */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
 	struct mq_outputs outputs;
 };
 
-/* A batch of 1, no software, no time-outs but 600 s of clock time per plan. */
+/* Defaults: batch 1, no software, no limit on simulated time, 600 s of clock time per plan. */
 void mq_job_init(struct mq_job *job);
 
-/* "key=value" arguments, NULL-terminated, without a program name; *argc of them. */
+/* The job as *argc "key=value" arguments without a program name, NULL-terminated. */
 char **mq_job_encode(const struct mq_job *job, struct mq_arena *arena, int *argc);
-/* A job and a plan of it as bytes for a pipe. Calibrations and changes, which are the same for all plans of a pool, are
- * not in it. */
+/* Packs a job and a plan into bytes for a worker's socket, without calibrations and changes, which all plans of a pool
+ * share. */
 void *mq_job_pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena, size_t *size);
-/* The parts of such bytes: arguments, each ended by a zero, and a packed plan. MQ_EBUG: cut short. */
+/* The parts of packed bytes: arguments, each ended by a zero byte, and a packed plan. MQ_EBUG: bytes are missing. */
 struct mq_job_parts {
 	const char *args, *plan;
 	uint32_t args_size;
@@ -49,12 +49,12 @@ enum mq_status mq_job_unpack(const struct mq_job_parts *parts, struct mq_arena *
 /* MQ_EINPUT: an unknown key or a bad value. */
 enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job, struct mq_err *err);
 
-/* Model, software and training options of a job, as a question without cluster and calibration. `job` is
- * borrowed by it. A job without model has none. */
+/* Loads model, software and training options into *q, which borrows `job`; the caller sets cluster and calibration. A
+ * job without a model gives q->model NULL. */
 enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena, struct mq_question *q,
 			       struct mq_err *err);
 
-/* All calibrations of the job, in order, from the one at `first` on. */
+/* Loads job->calib[first ..] into `calib`, in order. */
 enum mq_status mq_job_calib(const struct mq_job *job, uint32_t first, struct mq_calib *calib, struct mq_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* judge.c - the whole judgement of one plan: lower, memory verdict, run, and what the run means.
+/* judge.c - judges one plan: lower, memory verdict, run, and the result's figures from the timeline.
  *
  * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed communication is
  * booked on the class of the slowest link that its flows cross. SPDX-License-Identifier: Apache-2.0 */
@@ -48,7 +48,7 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK ?
 		       MQ_OK :
 		       mq_fail(err, said.status, "%s", said.text));
-	/* Executors order the events before they run them; only the words are missing. */
+	/* The executor found the deadlock when it ordered the events; mq_schedule_check words it. */
 	if (out->result.verdict == MQ_VERDICT_DEADLOCK && mq_schedule_check(out->view.schedule, NULL, &said) != MQ_OK)
 		say(&out->result, MQ_VERDICT_DEADLOCK, said.text);
 	if (out->result.verdict == MQ_VERDICT_INVALID || out->result.verdict == MQ_VERDICT_REFUSED)
@@ -59,7 +59,7 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 	return MQ_OK;
 }
 
-/* The plan's views, until the run of one has kept what its fold promises. */
+/* Runs the plan's views in turn, until a run shows that the ranks its view folds together do behave alike. */
 static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *folding, struct mq_arena *arena,
 				struct mq_judged *out, struct mq_err *err)
 {
@@ -104,13 +104,13 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, s
 	struct mq_result *r = &out->result;
 	const struct mq_device *device = j->q->cluster->device;
 	const uint32_t *rank = out->lowered.device;
-	/* What the host of GPUs takes of each step beside all kernels: it reads a loss. */
+	/* Host time of a GPU step outside all kernels: the training loop reads the loss. */
 	bool waits = j->q->software && device[rank[0]].kind != MQ_CPU;
 	double peak = 0, host_s = waits ? j->q->software->step_ms / 1e3 : 0;
 
 	for (uint32_t i = 0; i < out->lowered.n_devices; i++)
 		peak += mq_cost_train_peak(&j->q->calib->device[device[rank[i]].calib], j->q->train);
-	/* What follows from the step time follows from what is written of it. */
+	/* Derived figures use the step time as it is printed (9 digits). */
 	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
 	r->samples_per_s = r->step_time_s > 0 ? j->q->train->batch / r->step_time_s : (double)NAN;
 	r->mfu = peak > 0 && r->step_time_s > 0 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
@@ -134,7 +134,7 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 	out->result.lower_bound_s = mq_peak_bound(j->q);
 	if (out->result.verdict == MQ_VERDICT_OK && j->execute)
 		MQ_TRY(measure(j, out, arena, err));
-	if (out->result.verdict == MQ_VERDICT_OK) /* OOM where it was timed all the same */
+	if (out->result.verdict == MQ_VERDICT_OK) /* a plan past memory that was timed on request keeps OOM */
 		say(&out->result, out->lowered.verdict, out->lowered.message);
 	mq_result_round(&out->result);
 	return MQ_OK;

@@ -1,5 +1,5 @@
-/* judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in words.
- * SPDX-License-Identifier: Apache-2.0 */
+/* judge.h - judges a plan, and keeps schedule, timeline and memory for reports. judge.c judges, causes.c words the
+ * bottleneck. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_JUDGE_H
 #define MQ_JUDGE_JUDGE_H
 
@@ -11,14 +11,14 @@ struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
-	bool keep_tasks;  /* see mq_fold_request; without, what links of a folded schedule carry is not told either */
-	bool times_only;  /* the step's time, and whether it fits, are told alone, not what they are made of */
+	bool keep_tasks;  /* see mq_fold_request; false: a folded schedule has no bytes per link either */
+	bool times_only;  /* only step time and memory verdict; no breakdown and no bottleneck */
 	double max_tasks; /* see mq_lower_request */
-	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
+	bool time_oom;    /* also times plans that run out of memory; they keep the verdict OOM */
 	double timeout_s;
-	double simulation_s;        /* that a run may take, as far as its size tells; 0 = no limit */
+	double simulation_s;        /* limit on a run's estimated clock time; 0 = none */
 	struct mq_replays *replays; /* see mq_lower_request */
-	struct mq_jitter jitter;    /* draws > 0: nothing is folded */
+	struct mq_jitter jitter;    /* draws > 0: no ranks are folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
 			     struct mq_result *result, struct mq_err *err);
@@ -31,7 +31,7 @@ struct mq_judged {
 	double *exposed_s;           /* [tasks] see mq_timeline_exposed; NULL unless the verdict is ok */
 };
 
-/* mq_judge_plan with everything it found. */
+/* Like mq_judge_plan, and keeps everything the result came from. */
 enum mq_status mq_judge_full(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
 			     struct mq_judged *judged, struct mq_err *err);
 

@@ -15,7 +15,7 @@
 #include "schedule/allocation_log.h"
 #include "schedule/columns.h"
 
-/* Rows of memory_timeline.csv at most: of as many events as share a row, the fullest. */
+/* Limit on rows of memory_timeline.csv; of the events that share a row it shows the one with the most memory. */
 enum { MOST_ROWS = 2000 };
 
 /* ---- a snapshot ---------------------------------------------------------------------------------------- */
@@ -44,9 +44,9 @@ static void put_frames(FILE *f, const struct mq_question *q, const struct mq_all
 
 MQ_COMPARE(by_address, struct mq_allocation_event, MQ_ORDER(a->address, b->address))
 
-/* Events of `log` that take what is never given back, by address. */
-static struct mq_allocation_event *left(const struct mq_allocation_log *log, enum mq_allocator_event taken,
-					enum mq_allocator_event given, struct mq_arena *arena, uint32_t *n)
+/* The events of `log` that take a block (or segment) that is never given back, sorted by address. */
+static struct mq_allocation_event *unreleased(const struct mq_allocation_log *log, enum mq_allocator_event taken,
+					      enum mq_allocator_event given, struct mq_arena *arena, uint32_t *n)
 {
 	struct mq_allocation_event *list = mq_arena_array(arena, log->n + 1, struct mq_allocation_event);
 	bool *gone = mq_arena_array(arena, log->n + 1, bool);
@@ -71,7 +71,7 @@ static void put_block(FILE *f, const struct mq_question *q, uint64_t address, ui
 	mq_pickle_put(f, "}");
 }
 
-/* A segment and those of `block` [*k ..] that lie in it. */
+/* Writes a segment and the blocks from block[*k] on that lie in it. */
 static void put_segment(FILE *f, const struct mq_question *q, const struct mq_allocation_event *segment,
 			const struct mq_allocation_event *block, uint32_t n, uint32_t *k)
 {
@@ -99,8 +99,8 @@ static void put_segments(FILE *f, const struct mq_question *q, const struct mq_a
 {
 	uint32_t n_segments, n_blocks, k = 0;
 	const struct mq_allocation_event *segment =
-		left(log, MQ_SEGMENT_TAKEN, MQ_SEGMENT_GIVEN, log->arena, &n_segments);
-	const struct mq_allocation_event *block = left(log, MQ_BLOCK_TAKEN, MQ_BLOCK_FREE, log->arena, &n_blocks);
+		unreleased(log, MQ_SEGMENT_TAKEN, MQ_SEGMENT_GIVEN, log->arena, &n_segments);
+	const struct mq_allocation_event *block = unreleased(log, MQ_BLOCK_TAKEN, MQ_BLOCK_FREE, log->arena, &n_blocks);
 
 	mq_pickle_put(f, "t[", "segments");
 	for (uint32_t i = 0; i < n_segments; i++)
@@ -147,8 +147,8 @@ struct rows {
 	const struct mq_question *q;
 	const struct mq_allocation_log *log;
 	struct mq_csv_writer w;
-	uint32_t first, each; /* events before the second step; events that share a row */
-	uint32_t n, event;    /* of the row so far: events, and the fullest one */
+	uint32_t first, each; /* index of the second step's first event; events per row */
+	uint32_t n, event;    /* of the open row: events so far, and the one with the most memory */
 	struct mq_memory_now fullest;
 };
 
@@ -173,8 +173,8 @@ static void put_row(struct rows *r)
 	r->n = 0;
 }
 
-/* The second step alone: by then the optimizer has all its state. */
-static void see(void *context, uint32_t event, const struct mq_memory_now *now)
+/* Writes the second step alone: by then the optimizer holds all its state. */
+static void keep_fullest(void *context, uint32_t event, const struct mq_memory_now *now)
 {
 	struct rows *r = context;
 
@@ -197,7 +197,7 @@ static enum mq_status write_timeline(const struct mq_question *q, const struct m
 	while (r.first < log->n && !log->event[r.first].step)
 		r.first++;
 	r.each = (log->n - r.first) / MOST_ROWS + 1;
-	mq_allocation_log_walk(log, see, &r);
+	mq_allocation_log_walk(log, keep_fullest, &r);
 	return mq_csv_close(&r.w, err);
 }
 

@@ -2,11 +2,11 @@
  *
  *   summary.csv  one row: step time, throughput, where the time went, the bottleneck in words
  *   timeline.csv one row per task (schedule/timeline.h)
- *   tasks.csv    what else is known of each task: stage, phase, micro-batch
+ *   tasks.csv    stage, phase and micro-batch of each task
  *   memory.csv   one row per device: bytes at the peak by purpose
- *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
+ *   links.csv    one row per link: bytes carried, and their share of usable bandwidth times step time
  *
- * Clusters of a million devices have fewer rows of the last two, see mq_outputs_rows.
+ * memory.csv and links.csv of large clusters show one row for many that are equal, see mq_outputs_rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge/outputs.h"
 
@@ -22,7 +22,7 @@ struct table {
 	const struct mq_judge *judge;
 	const struct mq_judged *judged;
 	const struct mq_result *result;
-	const bool *show; /* [n_tasks] which tasks timeline.csv and tasks.csv have */
+	const bool *show; /* [n_tasks] tasks written to timeline.csv and tasks.csv */
 	double most_rows; /* of memory.csv and links.csv */
 	struct mq_arena arena;
 	struct mq_csv_writer w;
@@ -39,7 +39,7 @@ static void summary_rows(struct table *t)
 		   r->host_limit_B, r->memory_high_B);
 }
 
-/* Bytes of a row of timeline.csv: long names of thousands of machines. */
+/* Estimated bytes of a row of timeline.csv, with device names as long as large clusters have. */
 #define ROW_B 128.
 
 double mq_outputs_rows(double max_B)
@@ -68,8 +68,8 @@ static void memory_rows(struct table *t)
 	}
 }
 
-/* Where there are too many links, is this the first of its class that carries so much? */
-static bool stands_alone(struct table *t, struct mq_index *seen, uint32_t link)
+/* Does the link get a row? With more than most_rows links, only the first of equal class, bandwidth and bytes does. */
+static bool gets_row(struct table *t, struct mq_index *seen, uint32_t link)
 {
 	const struct mq_timeline *tl = &t->judged->timeline;
 	const struct mq_link *l = &t->judge->q->cluster->link[link];
@@ -90,7 +90,7 @@ static void link_rows(struct table *t)
 		const struct mq_link *link = &t->judge->q->cluster->link[l];
 		double could_B = mq_link_usable_Bps(link) * tl->step_time_s;
 
-		if (stands_alone(t, seen, l))
+		if (gets_row(t, seen, l))
 			mq_csv_row(&t->w, "%s,%s,%g,%g,%g", link->name, mq_link_class_name(link->class), link->bw_Bps,
 				   tl->link_busy_B[l], could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
 	}
@@ -161,7 +161,7 @@ void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result)
 
 static enum mq_status write_tables(struct table *t, const struct mq_outputs *out, bool *show, struct mq_result *result)
 {
-	bool timed = t->judged->result.step_time_s > 0; /* also past memory, where that is asked for */
+	bool timed = t->judged->result.step_time_s > 0; /* true also of a plan past memory that was timed on request */
 
 	MQ_TRY(write_table(t, out->dir, MQ_TABLE_summary, summary_rows));
 	MQ_TRY(write_table(t, out->dir, MQ_TABLE_memory, memory_rows));

@@ -1,4 +1,4 @@
-/* outputs.h - the files of one judged plan: what `maquette simulate` leaves. SPDX-License-Identifier: Apache-2.0 */
+/* outputs.h - the files that `maquette simulate` writes for one plan. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_OUTPUTS_H
 #define MQ_JUDGE_OUTPUTS_H
 
@@ -10,27 +10,27 @@ struct mq_outputs {
 				 tasks.csv, links.csv go here; NULL = no tables */
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
-	uint32_t timeline;    /* of timeline.csv and tasks.csv: enum mq_outputs_timeline */
-	double max_B; /* of the trace, of timeline.csv and of tasks.csv, about; 0 = MQ_OUTPUTS_MAX_B, +inf = no limit */
+	uint32_t timeline;    /* enum mq_outputs_timeline: ranks in timeline.csv and tasks.csv */
+	double max_B; /* rough limit for each of trace, timeline.csv, tasks.csv; 0 = MQ_OUTPUTS_MAX_B, +inf = none */
 };
-/* As long as nobody asks for more. */
+/* Default of max_B. */
 #define MQ_OUTPUTS_MAX_B 50e6
-/* Beyond so many rows, a fifth of that, memory.csv has one device for all like it and links.csv one link for all of its
- * class that carry as much. */
+/* Row limit of memory.csv and links.csv, a fifth of max_B. Above it memory.csv has one device for all that are alike,
+ * links.csv one link for all of equal class, bandwidth and bytes. */
 double mq_outputs_rows(double max_B);
-#define MQ_TRACED_B 340. /* bytes of a task in a trace, arrows and all */
+#define MQ_TRACED_B 340. /* estimated bytes of a task in a trace, with its flow arrows */
 
-/* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
- * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of
- * the ranks that are alike, where `judge` folds. No task is fused, so that links.csv counts all bytes. */
+/* `judge`, changed to judge a plan for its files. timeline.csv, tasks.csv and the trace show every rank if the plan
+ * has at most MQ_OUTPUTS_WHOLE devices, if MQ_TIMELINE_ALL is set or if a schedule file is written; else, where
+ * `judge` folds, one representative of ranks that are alike. No task is fused, so links.csv counts all bytes. */
 enum { MQ_OUTPUTS_WHOLE = 8 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 
-/* Copies the words of `shown` (judged for its files) to `result` (judged for its numbers): bottleneck, exposed time
- * per class of link, number of simulated devices, and the verdict where the two differ. */
+/* Copies from `shown` (by mq_outputs_judge) to `result` (by the unchanged judge) what explains it: bottleneck, exposed
+ * time per class of link, number of simulated devices, and the verdict where the two differ. */
 void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);
-/* `shown`: judged so. `result`: what summary.csv says; learns how many devices the timeline and the trace have. */
+/* Writes the files. `shown`: by mq_outputs_judge. `result`: the row of summary.csv; gets n_shown and n_traced. */
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,
 				   const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err);
 

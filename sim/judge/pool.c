@@ -1,10 +1,9 @@
 /* pool.c - the main process's side of the pool: spawns the server, hands out plans, replaces workers.
  *
- * One plan at a time per worker; results are stored by index, so their order does not depend on who was faster. A
- * worker's death shows as the end of its socket; the server then says how it died. The kernel kills processes when
- * memory runs out, whatever they are doing, so a death says little of the plan: it is tried again after the others,
- * alone, and only a second death is its verdict. A dead server is started again: its questions have the same answers
- * whenever they are asked. SPDX-License-Identifier: Apache-2.0 */
+ * One plan at a time per worker; results are stored by plan, so the workers' speed changes none. When a worker dies,
+ * its socket ends and the server tells how it died. Linux kills any process when memory runs out, so a death need not
+ * be the plan's fault: the plan is tried again after the others, alone, and only a second death becomes its verdict. A
+ * dead server is started again; all questions to it can be repeated. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/pool.h"
 
 #include <errno.h>
@@ -27,24 +26,24 @@
 
 struct worker {
 	pid_t pid;
-	int fd;          /* -1: to be forked */
-	uint32_t plan;   /* at work on it; MQ_NONE = idle */
-	uint32_t queued; /* sent along, for afterwards; MQ_NONE = none */
-	double since_s;  /* clock time when it began */
+	int fd;          /* socket; -1 = not forked yet */
+	uint32_t plan;   /* being judged; MQ_NONE = idle */
+	uint32_t queued; /* already sent, to be judged next; MQ_NONE = none */
+	double since_s;  /* clock time when `plan` was begun */
 };
 
-/* Plans this quick are sent before a worker has ended the one before, if they fit into its socket. */
+/* If plans take less than this, a worker is sent its next one before it answers, so that it need not wait for it. */
 static const double quick_s = 0.005;
-/* Servers started in a row without an answer in between: then it is not bad luck. */
+/* Bytes that surely fit a socket's buffer; starts of a server in a row without an answer before the pool gives up. */
 enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
 
 /* Plans of one call, in the order in which they are handed out. */
 struct batch {
 	const struct mq_plan *const *plan;
 	const struct mq_job *const *job; /* NULL = the pool's own for all */
-	/* [n] to be handed out, the last first; some again: their worker was not at work on them */
+	/* [n] plans to hand out, from the end; a plan that was only queued when its worker died comes back here */
 	uint32_t *todo, n_todo;
-	uint32_t *lost, n_lost; /* [n] their worker died once: after the others, alone */
+	uint32_t *lost, n_lost; /* [n] plans whose worker died once: tried alone, after the others */
 	bool *died;             /* [n] */
 };
 
@@ -54,53 +53,54 @@ struct mq_pool {
 	const struct mq_job *job;
 	struct mq_cluster *cluster;
 	pid_t server;
-	int control, said; /* socket to the server; what it and the workers write to stderr */
+	int control, stderr_pipe; /* socket to the server; pipe with the stderr of server and workers */
 	struct worker *worker;
 	uint32_t n_workers;
-	struct batch *batch;    /* at work on it; NULL = none */
+	struct batch *batch;    /* being judged; NULL = none */
 	uint32_t n_servers;     /* started so far */
-	uint32_t n_vain;        /* of them, since the newest answer of a worker */
-	uint64_t platform_hash; /* of what the first server has read */
+	uint32_t n_unanswered;  /* started since the newest answer of a worker */
+	uint64_t platform_hash; /* of the platform that the first server read */
 	double mean_s;          /* clock time of recent plans; 0 = none yet */
 	double until_s;         /* clock time at which judging ends */
 	struct pollfd *watch;   /* [n_workers + 1] */
-	char words[8192];       /* newest of what they said: a sentence and SimGrid's backtraces */
-	size_t n_words;
+	char stderr_text[8192]; /* newest text of that pipe: a sentence and SimGrid's backtraces */
+	size_t n_stderr_text;
 };
 
-/* ---- what the processes say ----------------------------------------------------------------------- */
+/* ---- stderr of the processes ---------------------------------------------------------------------- */
 
-/* Takes what is there; a full pipe would block a worker. */
-static void listen_to(struct mq_pool *p)
+/* Empties the pipe; a full one would block a worker. */
+static void read_stderr(struct mq_pool *p)
 {
 	char bytes[1024];
 	ssize_t got;
 
-	while ((got = read(p->said, bytes, sizeof(bytes))) > 0) {
+	while ((got = read(p->stderr_pipe, bytes, sizeof(bytes))) > 0) {
 		size_t n = (size_t)got;
-		if (p->n_words + n >= sizeof(p->words))
-			p->n_words = 0; /* keep the newest */
-		memcpy(p->words + p->n_words, bytes, n);
-		p->n_words += n;
-		p->words[p->n_words] = '\0';
+		if (p->n_stderr_text + n >= sizeof(p->stderr_text))
+			p->n_stderr_text = 0; /* keep the newest */
+		memcpy(p->stderr_text + p->n_stderr_text, bytes, n);
+		p->n_stderr_text += n;
+		p->stderr_text[p->n_stderr_text] = '\0';
 	}
 }
 
-/* The first line that says something, and forgets the rest. */
-static void first_words(struct mq_pool *p, char *line, size_t size)
+/* Copies the first line that is a complaint (mq_platform_complaint) and forgets the rest. */
+static void first_complaint(struct mq_pool *p, char *line, size_t size)
 {
-	listen_to(p);
+	read_stderr(p);
 	*line = '\0';
-	for (const char *from = p->words; !*line && *(from += strspn(from, " \n\t")); from += strcspn(from, "\n")) {
+	for (const char *from = p->stderr_text; !*line && *(from += strspn(from, " \n\t"));
+	     from += strcspn(from, "\n")) {
 		const char *words = mq_platform_complaint(from);
 		if (words)
 			snprintf(line, size, "%.*s", (int)strcspn(words, "\n"), words);
 	}
-	p->n_words = 0;
-	p->words[0] = '\0';
+	p->n_stderr_text = 0;
+	p->stderr_text[0] = '\0';
 }
 
-/* Its workers die with it. Gives its wait status. */
+/* Ends the server, whose workers die with it; returns its wait status. */
 static int end_server(struct mq_pool *p)
 {
 	int status = 0;
@@ -114,13 +114,13 @@ static int end_server(struct mq_pool *p)
 	return status;
 }
 
-/* The server is gone: why. */
+/* The error that says how the server died. */
 static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 {
 	char line[300];
 	int status = end_server(p);
 
-	first_words(p, line, sizeof(line));
+	first_complaint(p, line, sizeof(line));
 	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	if (*line && loading)
 		return mq_bad(err, "%s: SimGrid refuses the platform: %s", p->job->asked.platform, line);
@@ -131,7 +131,7 @@ static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 		       WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static enum mq_status told(const void *bytes, size_t size, struct mq_err *err)
+static enum mq_status remote_error(const void *bytes, size_t size, struct mq_err *err)
 {
 	struct mq_err said = { MQ_EBUG, "a message cut short" };
 
@@ -147,7 +147,7 @@ static void forget_message(struct mq_pool *p)
 
 static enum mq_status start_server(struct mq_pool *p, struct mq_err *err);
 
-/* One question to the server; *bytes lives until forget_message. */
+/* Asks the server; *bytes lives until forget_message. A server that died is started again and asked again. */
 static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void *question, size_t n,
 			  struct mq_wire_head *head, void **bytes, int *passed, struct mq_err *err)
 {
@@ -156,7 +156,7 @@ static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void 
 	while (!mq_wire_send(p->control, kind, question, n, -1) ||
 	       !mq_wire_receive(p->control, &p->scratch, head, bytes, passed))
 		MQ_TRY(start_server(p, err));
-	return head->kind == MQ_WIRE_FAILED ? told(*bytes, head->size, err) : MQ_OK;
+	return head->kind == MQ_WIRE_FAILED ? remote_error(*bytes, head->size, err) : MQ_OK;
 }
 
 static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
@@ -185,7 +185,7 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 
 extern char **environ;
 
-/* The environment with one thread for BLAS: a process with threads must not fork. */
+/* The environment, with BLAS limited to one thread: the server forks, so it must have no threads. */
 static char **single_threaded(struct mq_arena *a)
 {
 	static const char *const add[] = { "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1" };
@@ -202,8 +202,8 @@ static char **single_threaded(struct mq_arena *a)
 	return env;
 }
 
-/* This program by its path where it has one still: under valgrind /proc/self/exe itself is valgrind. A
- * replaced program's path ends in " (deleted)". */
+/* The path behind /proc/self/exe, which under valgrind would open valgrind itself. If the file was replaced (readlink
+ * says " (deleted)"), /proc/self/exe. */
 static const char *own_path(struct mq_arena *arena)
 {
 	char *path = mq_arena_alloc(arena, PATH_MAX);
@@ -243,8 +243,8 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	close(pair[1]);
 	close(pipes[1]);
 	p->control = pair[0];
-	p->said = pipes[0];
-	fcntl(p->said, F_SETFL, O_NONBLOCK);
+	p->stderr_pipe = pipes[0];
+	fcntl(p->stderr_pipe, F_SETFL, O_NONBLOCK);
 	if (failed) {
 		p->server = -1;
 		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s", strerror(failed));
@@ -252,7 +252,7 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* What a server has read. A later one must have read the same: the cluster is in use. */
+/* Takes the first server's cluster; a later server must have read the same platform, since the cluster is in use. */
 static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t size, struct mq_err *err)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, bytes, size);
@@ -274,20 +274,20 @@ static enum mq_status start_once(struct mq_pool *p, struct mq_err *err)
 	void *bytes;
 
 	p->n_servers++;
-	p->n_vain++;
+	p->n_unanswered++;
 	MQ_TRY(spawn(p, err));
 	forget_message(p);
 	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes, NULL))
 		return server_died(p, err);
 	if (head.kind == MQ_WIRE_FAILED)
-		return told(bytes, head.size, err);
+		return remote_error(bytes, head.size, err);
 	enum mq_status status = take_platform(p, bytes, head.size, err);
 	forget_message(p);
 	return status;
 }
 
-/* A worker that dies with its server, or is let go, leaves its plans to others. */
-static void drop_worker(struct mq_pool *p, struct worker *w)
+/* Forgets a worker that is gone; its plans go back to the batch. */
+static void forget_worker(struct mq_pool *p, struct worker *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
@@ -299,20 +299,20 @@ static void drop_worker(struct mq_pool *p, struct worker *w)
 	w->plan = w->queued = MQ_NONE;
 }
 
-/* The first server, or one in place of a dead one, whose workers die with it. */
+/* Starts the first server, or replaces a dead one; the old one's workers died with it. */
 static enum mq_status start_server(struct mq_pool *p, struct mq_err *err)
 {
 	enum mq_status status = MQ_ETIME;
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
-		drop_worker(p, &p->worker[i]);
+		forget_worker(p, &p->worker[i]);
 	if (p->n_servers)
 		status = server_died(p, err);
-	while (status == MQ_ETIME && p->n_vain < MAX_SERVERS) {
+	while (status == MQ_ETIME && p->n_unanswered < MAX_SERVERS) {
 		end_server(p);
-		if (p->said >= 0)
-			close(p->said);
-		p->said = -1;
+		if (p->stderr_pipe >= 0)
+			close(p->stderr_pipe);
+		p->stderr_pipe = -1;
 		status = start_once(p, err);
 	}
 	if (status != MQ_OK)
@@ -327,7 +327,7 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 
 	p->arena = arena;
 	p->job = job;
-	p->control = p->said = -1;
+	p->control = p->stderr_pipe = -1;
 	p->server = -1;
 	p->n_workers = n_workers ? n_workers : 1;
 	p->until_s = INFINITY;
@@ -357,15 +357,15 @@ void mq_pool_close(struct mq_pool *p)
 		if (p->worker[i].fd >= 0)
 			close(p->worker[i].fd);
 	end_server(p); /* kills its workers */
-	if (p->said >= 0)
-		close(p->said);
+	if (p->stderr_pipe >= 0)
+		close(p->stderr_pipe);
 	mq_arena_fini(&p->scratch);
-	p->said = -1;
+	p->stderr_pipe = -1;
 }
 
 /* ---- judging --------------------------------------------------------------------------------------- */
 
-static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err *err)
+static enum mq_status fork_if_needed(struct mq_pool *p, struct worker *w, struct mq_err *err)
 {
 	struct mq_wire_head head;
 	void *bytes;
@@ -386,9 +386,9 @@ static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err 
 	return status;
 }
 
-/* Ends a worker, which is forked anew later; what it was sent along goes to others. *how: its wait
- * status; -1 where the server died too. */
-static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, struct mq_err *err)
+/* Stops a worker; the next use forks a new one. Its queued plan goes back to the batch, the plan being judged does
+ * not. *how: its wait status; -1: the server died too. */
+static enum mq_status stop_worker(struct mq_pool *p, struct worker *w, int *how, struct mq_err *err)
 {
 	uint32_t n_servers = p->n_servers;
 	struct mq_wire_head head;
@@ -396,7 +396,7 @@ static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, stru
 
 	*how = 0;
 	w->plan = MQ_NONE;
-	drop_worker(p, w);
+	forget_worker(p, w);
 	MQ_TRY(ask(p, MQ_WIRE_REAP, &w->pid, sizeof(w->pid), &head, &bytes, NULL, err));
 	if (head.size == sizeof(*how))
 		memcpy(how, bytes, sizeof(*how));
@@ -406,12 +406,12 @@ static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, stru
 	return MQ_OK;
 }
 
-/* Why there is no result: the worker is dead, or takes too long. */
-static void say_lost(struct mq_pool *p, int how, bool late, struct mq_result *r)
+/* Fills *r with the verdict crash or (late) timeout and the reason. */
+static void report_loss(struct mq_pool *p, int how, bool late, struct mq_result *r)
 {
 	char line[160];
 
-	first_words(p, line, sizeof(line));
+	first_complaint(p, line, sizeof(line));
 	*r = mq_result_none(late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
 	if (late)
 		snprintf(r->message, sizeof(r->message), "judging takes more than %.9g s of clock time",
@@ -424,32 +424,33 @@ static void say_lost(struct mq_pool *p, int how, bool late, struct mq_result *r)
 			 *line ? ": " : "", line);
 }
 
-/* A worker is dead or takes too long: its plan gets another try, or that verdict. */
-static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r, struct mq_err *err)
+/* Stops a worker that died or takes too long; its plan gets another try, or the verdict crash or timeout. */
+static enum mq_status retry_or_fail(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
+				    struct mq_err *err)
 {
 	struct batch *b = p->batch;
 	uint32_t plan = w->plan;
 	int how;
 
-	MQ_TRY(let_go(p, w, &how, err));
+	MQ_TRY(stop_worker(p, w, &how, err));
 	if (!late && how == -1) {
 		b->todo[b->n_todo++] = plan;
 	} else if (!late && !b->died[plan]) {
 		b->died[plan] = true;
 		b->lost[b->n_lost++] = plan;
 	} else {
-		say_lost(p, how, late, r);
+		report_loss(p, how, late, r);
 	}
 	return MQ_OK;
 }
 
-/* To a worker that is idle, or will be soon. */
+/* Sends plan `index` to a worker: to be judged now if the worker is idle, else queued. */
 static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index, const struct batch *b,
 			       struct mq_err *err)
 {
 	size_t size;
 
-	MQ_TRY(revive(p, w, err));
+	MQ_TRY(fork_if_needed(p, w, err));
 	const void *bytes = mq_job_pack(b->job ? b->job[index] : p->job, b->plan[index], &p->scratch, &size);
 	if (w->plan == MQ_NONE) {
 		w->plan = index;
@@ -458,15 +459,15 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 		w->queued = index;
 	}
 	if (size > SMALL_PLAN)
-		p->mean_s = 0; /* a second one might block this process until it is read */
+		p->mean_s = 0; /* queue nothing: sending might block until the worker reads */
 	/* A failure to send shows as a dead worker when its answer is read. */
 	(void)mq_wire_send(w->fd, MQ_WIRE_JUDGE, bytes, size, -1);
 	forget_message(p);
 	return MQ_OK;
 }
 
-/* Milliseconds until the first deadline, -1 = none. */
-static int patience_ms(const struct mq_pool *p)
+/* Milliseconds until the first deadline of the pool or of a plan, for poll(); -1 = none. */
+static int poll_timeout_ms(const struct mq_pool *p)
 {
 	double now_s = mq_now_s(), first_s = p->until_s - now_s;
 
@@ -485,15 +486,15 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	void *bytes;
 
 	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes, NULL) || head.size != sizeof(*r))
-		return bury(p, w, false, r, err);
+		return retry_or_fail(p, w, false, r, err);
 	memcpy(r, bytes, sizeof(*r));
-	p->n_vain = 0;
+	p->n_unanswered = 0;
 	double now_s = mq_now_s(), took_s = now_s - w->since_s;
 	p->mean_s = p->mean_s > 0 ? 0.75 * p->mean_s + 0.25 * took_s : took_s;
 	if (head.kind == MQ_WIRE_LAST) {
 		int how;
 		forget_message(p);
-		return let_go(p, w, &how, err);
+		return stop_worker(p, w, &how, err);
 	}
 	w->plan = w->queued;
 	w->queued = MQ_NONE;
@@ -502,17 +503,17 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	return MQ_OK;
 }
 
-/* Waits until something happens; stores what has come. */
+/* Waits for an answer or a deadline, and stores the results that have come. */
 static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		p->watch[i] =
 			(struct pollfd){ .events = POLLIN, .fd = p->worker[i].plan == MQ_NONE ? -1 : p->worker[i].fd };
-	p->watch[p->n_workers] = (struct pollfd){ .fd = p->said, .events = POLLIN };
-	if (poll(p->watch, p->n_workers + 1, patience_ms(p)) < 0 && errno != EINTR)
+	p->watch[p->n_workers] = (struct pollfd){ .fd = p->stderr_pipe, .events = POLLIN };
+	if (poll(p->watch, p->n_workers + 1, poll_timeout_ms(p)) < 0 && errno != EINTR)
 		return mq_fail(err, MQ_ETIME, "waiting for workers: %s", strerror(errno));
 	if (p->watch[p->n_workers].revents & POLLIN)
-		listen_to(p);
+		read_stderr(p);
 	for (uint32_t i = 0; i < p->n_workers; i++) {
 		struct worker *w = &p->worker[i];
 		if (w->plan == MQ_NONE)
@@ -520,7 +521,7 @@ static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, str
 		if (p->watch[i].fd >= 0 && p->watch[i].revents)
 			MQ_TRY(take(p, w, result, err));
 		else if (mq_now_s() >= w->since_s + p->job->wall_s)
-			MQ_TRY(bury(p, w, true, &result[w->plan], err));
+			MQ_TRY(retry_or_fail(p, w, true, &result[w->plan], err));
 	}
 	return MQ_OK;
 }
@@ -533,7 +534,7 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
-/* Next plan of the batch: one that killed a worker last, when no other is at work. MQ_NONE = none. */
+/* Takes the next plan of the batch; one that has killed a worker only when all workers are idle. MQ_NONE = none. */
 static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 {
 	if (b->n_todo)
@@ -541,8 +542,8 @@ static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 	return b->n_lost && !busy(p) ? b->lost[--b->n_lost] : MQ_NONE;
 }
 
-/* Gives idle workers a plan, then quick ones a second; which worker gets which changes no result. */
-static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *err)
+/* Hands each idle worker a plan; where plans are quick (quick_s), then queues a second one for each worker. */
+static enum mq_status hand_out_all(struct mq_pool *p, struct batch *b, struct mq_err *err)
 {
 	for (int second = 0; second < 2; second++)
 		for (uint32_t i = 0; i < p->n_workers; i++) {
@@ -557,7 +558,7 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 	return MQ_OK;
 }
 
-/* Time is over: plans that are not judged stay so. */
+/* The deadline has passed: plans without a result get MQ_N_VERDICTS. */
 static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_result *result, struct mq_err *err)
 {
 	int how;
@@ -568,7 +569,7 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 		if (w->plan == MQ_NONE)
 			continue;
 		b->todo[b->n_todo++] = w->plan;
-		MQ_TRY(let_go(p, w, &how, err));
+		MQ_TRY(stop_worker(p, w, &how, err));
 	}
 	while (b->n_todo || b->n_lost)
 		result[next_plan(p, b)] = mq_result_none(MQ_N_VERDICTS);
@@ -587,10 +588,10 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 		if (mq_now_s() >= p->until_s)
 			return give_up(p, b, result, err);
 		for (uint32_t i = 0; i < p->n_workers && over;
-		     i++) /* before plans are tried alone: idle ones hold memory */
+		     i++) /* retries run alone: stop idle workers, which hold memory */
 			if (p->worker[i].fd >= 0)
-				MQ_TRY(let_go(p, &p->worker[i], &how, err));
-		MQ_TRY(feed(p, b, err));
+				MQ_TRY(stop_worker(p, &p->worker[i], &how, err));
+		MQ_TRY(hand_out_all(p, b, err));
 		MQ_TRY(wait_some(p, result, err));
 	}
 }
@@ -619,7 +620,7 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 	p->batch = &b;
 	enum mq_status status = judge_batch(p, &b, result, err);
 	for (uint32_t i = 0; i < p->n_workers && status != MQ_OK; i++)
-		drop_worker(p, &p->worker[i]); /* their answers belong to no later call */
+		forget_worker(p, &p->worker[i]); /* a later call must not read their answers */
 	p->batch = NULL;
 	return status;
 }
@@ -629,18 +630,18 @@ void mq_pool_until(struct mq_pool *p, double left_s)
 	p->until_s = mq_now_s() + left_s;
 }
 
-/* Waits for a worker's answer while taking what it says: it must not block on that. */
-static bool hear_out(struct mq_pool *p, const struct worker *w)
+/* Waits for a worker's answer and meanwhile empties the stderr pipe, on which the worker could block. */
+static bool wait_for_answer(struct mq_pool *p, const struct worker *w)
 {
-	struct pollfd watch[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = p->said, .events = POLLIN } };
+	struct pollfd watch[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = p->stderr_pipe, .events = POLLIN } };
 
 	while (!watch[0].revents) {
 		if (poll(watch, 2, -1) < 0 && errno != EINTR)
 			return false;
 		if (watch[1].revents & POLLIN)
-			listen_to(p);
+			read_stderr(p);
 		else if (watch[1].revents)
-			watch[1].fd = -1; /* nobody is left to say anything */
+			watch[1].fd = -1; /* no process holds the other end */
 	}
 	return true;
 }
@@ -651,8 +652,8 @@ struct question {
 	size_t size;
 };
 
-/* One question to the first worker, once more where it dies of it, and its answer, which lives until
- * forget_message (an error forgets it). *answer NULL: it died of it again, *lost says how. */
+/* Asks the first worker, a second time if it dies. *answer lives until forget_message (on an error it is gone).
+ * *answer NULL: the worker died twice, *lost says how. */
 static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, struct mq_result *lost,
 				 struct mq_wire_head *head, void **answer, struct mq_err *err)
 {
@@ -660,22 +661,22 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 	int deaths = 0, how;
 
 	for (;;) {
-		MQ_TRY(revive(p, w, err));
-		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size, -1) && hear_out(p, w) &&
+		MQ_TRY(fork_if_needed(p, w, err));
+		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size, -1) && wait_for_answer(p, w) &&
 		    mq_wire_receive(w->fd, &p->scratch, head, answer, NULL))
 			break;
-		MQ_TRY(let_go(p, w, &how, err));
+		MQ_TRY(stop_worker(p, w, &how, err));
 		deaths += how != -1;
 		if (deaths == 2) {
-			say_lost(p, how, false, lost);
+			report_loss(p, how, false, lost);
 			*answer = NULL;
 			return MQ_OK;
 		}
 	}
-	p->n_vain = 0;
+	p->n_unanswered = 0;
 	if (head->kind != MQ_WIRE_FAILED)
 		return MQ_OK;
-	enum mq_status status = told(*answer, head->size, err);
+	enum mq_status status = remote_error(*answer, head->size, err);
 	forget_message(p);
 	return status;
 }
@@ -692,8 +693,8 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, con
 
 	job.outputs = *outputs;
 	question.bytes = mq_job_pack(&job, plan, &scratch, &question.size);
-	if (p->worker[0].fd >= 0) /* a new one: it judges twice, and no clock has come far */
-		MQ_TRY(let_go(p, &p->worker[0], &how, err));
+	if (p->worker[0].fd >= 0) /* a fresh worker: its clock (mq_simgrid_is_worn) must last for two judgements */
+		MQ_TRY(stop_worker(p, &p->worker[0], &how, err));
 	enum mq_status status = ask_worker(p, &question, result, &head, &answer, err);
 	if (status == MQ_OK && answer)
 		memcpy(result, answer, sizeof(*result));

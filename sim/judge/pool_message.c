@@ -84,7 +84,7 @@ bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, 
 	bool whole = got > 0 && receive_all(fd, (char *)head + got, sizeof(*head) - (size_t)got) &&
 		     head->size <= (uint64_t)LARGEST_MB << 20;
 	if (whole) {
-		*bytes = mq_arena_alloc(arena, head->size + 1); /* text is ended by the zero */
+		*bytes = mq_arena_alloc(arena, head->size + 1); /* one zero byte more ends a text */
 		whole = receive_all(fd, *bytes, head->size);
 	}
 	if (!whole && got_fd >= 0)

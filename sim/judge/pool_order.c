@@ -15,8 +15,8 @@ uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq
 	struct weighed *w = mq_arena_array(arena, n, struct weighed);
 	uint32_t *order = mq_arena_array(arena, n, uint32_t);
 
-	/* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
-	 * shares keep ranks from being folded. */
+	/* Estimated number of simulated tasks: each op once per micro-batch, and once per device too where uneven
+	 * shares prevent folding. */
 	for (uint32_t i = 0; i < n; i++) {
 		double tasks = 0;
 

@@ -1,8 +1,8 @@
-/* pool_server.c - the process that may die: loads the platform, answers routes, forks workers.
+/* pool_server.c - the server process of the pool: loads the platform, answers routes, forks workers.
  *
- * Everything happens inside SimGrid's conductor actor, also the forking: a worker is a copy that goes on in the same
- * actor with another loop. Single-threaded throughout (the main process sees to it that BLAS starts no threads), so a
- * fork copies everything that runs. SPDX-License-Identifier: Apache-2.0 */
+ * All code runs inside one SimGrid actor, the conductor (executors/simgrid/conductor.h); a worker is a fork that goes
+ * on in it with its own loop. The process has one thread (the main process keeps BLAS from starting more), so a fork
+ * copies all that runs. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
@@ -25,31 +25,31 @@ struct server {
 	struct mq_arena arena;   /* the question */
 	struct mq_arena scratch; /* one message or one judgement */
 	struct mq_job job;
-	struct mq_arena asking; /* the newest question of a plan */
-	char *asked;            /* its bytes */
+	struct mq_arena asking; /* arena of asked_job and q, the newest plan's question */
+	char *asked;            /* the arguments it was unpacked from */
 	uint32_t asked_size;
 	struct mq_job asked_job;
 	struct mq_question q;
-	const void *dump; /* the cluster for the main process, before changes */
+	const void *dump; /* the cluster, before changes, as sent to the main process */
 	size_t dump_size;
 	struct mq_judge judge;
-	struct mq_replays *replays; /* of all judgements */
+	struct mq_replays *replays; /* kept for all plans */
 	struct mq_calib *calib;
-	struct mq_cluster *cluster, *part; /* whole; what the question is about */
-	uint32_t judged_tasks;             /* of the newest judgement */
+	struct mq_cluster *cluster, *part; /* the whole cluster; the devices that are asked about */
+	uint32_t judged_tasks;             /* in the newest plan's view */
 	pid_t *child;
 	uint32_t n_children, child_room;
 };
 
-/* What goes back to whoever asked; in the scratch arena. */
+/* An answer to the asking process; its bytes lie in the scratch arena. */
 struct answer {
 	enum mq_wire_kind kind;
 	const void *bytes;
 	size_t size;
-	int fd; /* passed along and closed; -1 = none */
+	int fd; /* passed with the answer, then closed; -1 = none */
 };
 
-/* One question; *answer begins as an empty one of the same kind. An error is the answer, too. */
+/* Handles one question; *answer is empty and of the question's kind at first. An error is sent as MQ_WIRE_FAILED. */
 typedef enum mq_status handle_fn(struct server *s, const struct mq_wire_head *head, const void *bytes,
 				 struct answer *answer, struct mq_err *err);
 
@@ -59,7 +59,7 @@ static void put(struct server *s, struct answer *answer, const void *bytes, size
 	answer->size = size;
 }
 
-/* Answers questions until nobody asks any more. */
+/* Answers questions until the socket closes or a worker asks to be replaced (MQ_WIRE_LAST). */
 static void attend(struct server *s, int fd, handle_fn *handle)
 {
 	struct mq_wire_head head;
@@ -80,13 +80,13 @@ static void attend(struct server *s, int fd, handle_fn *handle)
 			close(answer.fd);
 		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
 		if (s->judged_tasks > LARGE_TASKS)
-			malloc_trim(0); /* memory is kept, but not gigabytes */
+			malloc_trim(0); /* free() keeps memory; gigabytes go back to the system */
 	}
 }
 
 /* ---- worker ------------------------------------------------------------------------------------ */
 
-/* The question that comes before a plan; the newest is remembered, since most plans have the same. */
+/* Unpacks the question that comes with a plan, unless it equals the newest one, as it mostly does. */
 static enum mq_status take_question(struct server *s, const struct mq_job_parts *parts, struct mq_err *err)
 {
 	uint32_t n = parts->args_size;
@@ -119,8 +119,8 @@ static enum mq_status take_question(struct server *s, const struct mq_job_parts 
 	return MQ_OK;
 }
 
-/* What cannot be answered for one plan must not end the run: it becomes that plan's verdict. `outputs`: the
- * files that will be written of it, or NULL. */
+/* Judges one plan; an error becomes the plan's verdict, so that the run goes on. `outputs`: the files that will be
+ * written, or NULL. */
 static void judge(struct server *s, const void *bytes, size_t size, const struct mq_outputs *outputs,
 		  struct mq_judged *out)
 {
@@ -149,8 +149,8 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 	snprintf(out->result.message, sizeof(out->result.message), "%.250s", err.text);
 }
 
-/* The numbers are those of any judgement of this plan, to the last digit; words and files are of one that shows
- * every task. */
+/* Judges a plan for its files. Its numbers are those of the ordinary judgement, to the last digit; explanations and
+ * files come from a second one that keeps every task. */
 static enum mq_status detail(struct server *s, const void *bytes, size_t size, struct answer *answer,
 			     struct mq_err *err)
 {
@@ -160,7 +160,7 @@ static enum mq_status detail(struct server *s, const void *bytes, size_t size, s
 
 	judge(s, bytes, size, NULL, &out);
 	struct mq_result result = out.result;
-	if (out.view.fold || outputs->schedule) { /* else it shows every task; only a schedule tells kernels' ops */
+	if (out.view.fold || outputs->schedule) { /* else the first one shows all; kernels' ops: schedule file only */
 		mq_arena_rewind(&s->scratch, mark);
 		judge(s, bytes, size, outputs, &out);
 		mq_outputs_explain(&out, &result);
@@ -180,7 +180,7 @@ static enum mq_status together(struct server *s, const void *bytes, size_t size,
 					.timeout_s = s->job.asked.timeout_s };
 	void *packed;
 
-	s->judged_tasks = LARGE_TASKS + 1; /* gives memory back */
+	s->judged_tasks = LARGE_TASKS + 1; /* makes attend() give memory back */
 	MQ_TRY(mq_coscheduled_answer(&whole, bytes, size, &s->scratch, &packed, &answer->size, err));
 	answer->bytes = packed;
 	return MQ_OK;
@@ -211,7 +211,7 @@ static enum mq_status fork_worker(struct server *s, struct answer *answer, struc
 		return mq_fail(err, MQ_ETIME, "cannot make a worker: %s", strerror(errno));
 	pid_t server = getpid(), pid = fork();
 	if (!pid) {
-		/* Nobody else would end it in the middle of a simulation. */
+		/* A worker in the middle of a simulation would not notice that its server died. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != server)
 			_exit(0);
 		close(pair[0]);
@@ -235,7 +235,7 @@ static void reap(struct server *s, pid_t pid, struct answer *answer)
 	for (uint32_t i = 0; i < s->n_children; i++)
 		if (s->child[i] == pid) {
 			s->child[i] = s->child[--s->n_children];
-			kill(pid, SIGKILL); /* has no effect on one that is dead already */
+			kill(pid, SIGKILL); /* harmless if it is dead already */
 			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 				;
 			break;
@@ -259,7 +259,7 @@ static enum mq_status put_route(struct server *s, struct routes *r, uint32_t src
 	return MQ_OK;
 }
 
-/* Further ones: the first of a pair is the one that was asked about. */
+/* Adds a route that was not asked for, unless it is the one asked for (the first in r) or does not exist. */
 static void try_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst)
 {
 	struct mq_err none = MQ_ERR_INIT;
@@ -268,7 +268,7 @@ static void try_route(struct server *s, struct routes *r, uint32_t src, uint32_t
 		(void)!put_route(s, r, src, dst, &none);
 }
 
-/* Devices [*first, *end) about this one that share its machine, a few of them. */
+/* Devices [*first, *end): the device and about MOST neighbours by rank on the same machine. */
 static void neighbours(const struct mq_cluster *c, uint32_t device, uint32_t *first, uint32_t *end)
 {
 	enum { MOST = 16 };
@@ -280,9 +280,9 @@ static void neighbours(const struct mq_cluster *c, uint32_t device, uint32_t *fi
 			break;
 }
 
-/* Whoever asks about one pair asks about those beside it next, which are told at once: inside a machine all its pairs;
- * between machines those that follow, both ends one further each (rings, stages), and all of one machine to the device
- * asked about. Those without a route are left out, and refused when asked about. */
+/* Answers a route, with those likely to be asked for next. Within a machine: all pairs of neighbours. Between machines:
+ * each neighbour of src to dst, and (src + i, dst + i) as rings and pipeline stages need. Pairs without a route are
+ * left out. */
 static enum mq_status answer_route(struct server *s, const uint32_t *ends, struct answer *answer, struct mq_err *err)
 {
 	enum { FOLLOW = 64 };
@@ -338,7 +338,7 @@ static void serve(void *data)
 	_exit(0);
 }
 
-/* After the dump: the main process applies them to its own copy. */
+/* Applies the what-if changes, after the dump: the main process applies them to its own copy. */
 static enum mq_status change(struct server *s, struct mq_calib *calib, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < s->job.n_change; i++)
@@ -359,7 +359,8 @@ static const char *const *types_of(const struct mq_cluster *c, struct mq_arena *
 	return type;
 }
 
-/* Of the shipped calibrations, where no other file builds on them and no change names one, those of `type` do. */
+/* Loads the calibrations. Where the shipped folder is the only one and no change may name a type, `type` alone is
+ * loaded. */
 static enum mq_status load_calib(struct server *s, const struct mq_job *job, const char *const *type,
 				 struct mq_err *err)
 {
@@ -368,8 +369,8 @@ static enum mq_status load_calib(struct server *s, const struct mq_job *job, con
 							     mq_job_calib(job, 0, s->calib, err);
 }
 
-/* The platform and its calibrations. A file, or keys of which the cluster is built with the calibrations that stood
- * when they were kept: not those that the keys themselves brought. */
+/* Loads platform and calibrations. A file of generator keys is built with the calibrations that were loaded when it
+ * was written; the file of calibrations beside it, which came from the keys, is loaded after. */
 static enum mq_status load_platform(struct server *s, struct mq_err *err)
 {
 	const char *path = s->job.asked.platform, *beside = mq_platform_calib_path(path, &s->arena);
@@ -406,7 +407,7 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	s->part = s->cluster;
 	if (!s->job.asked.devices)
 		return MQ_OK;
-	uint32_t *rank, n; /* of the devices that the question is about */
+	uint32_t *rank, n; /* ranks of asked.devices */
 	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.asked.devices, &s->arena, &rank, &n, err));
 	return mq_cluster_part(s->cluster, rank, n, &s->arena, &s->part, err);
 }

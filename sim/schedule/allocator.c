@@ -1,8 +1,7 @@
 /* allocator.c - see allocator.h.
  *
- * Free blocks of a pool are a list sorted by size, then address. Addresses of segments only grow: one that the device
- * gave back is not given out again, which matters to nothing but the choice between equal blocks.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Free blocks of a pool are a list sorted by size, then address. Addresses of segments only grow: a returned one is not
+ * used again, which affects only the choice between equal blocks. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/allocator.h"
 
 #include "maquette/types.h"
@@ -13,7 +12,7 @@ enum state { FREE, TAKEN, LATE, GONE };
 
 struct block {
 	uint64_t size, address;
-	uint32_t before, behind; /* neighbours in the segment, MQ_NONE = its end */
+	uint32_t before, behind; /* neighbours in the segment; MQ_NONE = none */
 	uint8_t state;           /* enum state */
 	uint8_t pool;            /* see pool_of */
 };
@@ -23,7 +22,7 @@ struct list {
 	uint32_t *id;
 };
 
-/* A free block, with what it is sorted by. */
+/* A free block with its sort keys. */
 struct place {
 	uint64_t size, address;
 	uint32_t id;
@@ -40,11 +39,11 @@ struct mq_allocator {
 	struct mq_allocator_use use;
 	uint32_t n_blocks, block_room;
 	struct block *block;
-	struct list unused; /* numbers of blocks that are gone */
-	uint32_t passed;    /* of the next, free since */
-	struct list late;   /* blocks freed late */
+	struct list unused; /* ids of blocks that are gone, for reuse */
+	uint32_t passed;    /* entries of late[] that are freed already */
+	struct list late;   /* blocks freed late, oldest first */
 	struct pool pool[2 * MQ_N_POOL_STREAMS];
-	mq_allocator_watch *watch; /* NULL = nobody watches */
+	mq_allocator_watch *watch; /* NULL = none */
 	void *context;
 };
 
@@ -73,7 +72,7 @@ void mq_allocator_watched(struct mq_allocator *a, mq_allocator_watch *watch, voi
 	a->context = context;
 }
 
-static void tell(const struct mq_allocator *a, enum mq_allocator_event event, uint32_t id)
+static void notify(const struct mq_allocator *a, enum mq_allocator_event event, uint32_t id)
 {
 	const struct block *b = &a->block[id];
 
@@ -81,7 +80,7 @@ static void tell(const struct mq_allocator *a, enum mq_allocator_event event, ui
 		a->watch(a->context, event, (enum mq_pool_stream)(b->pool / 2), b->address, b->size);
 }
 
-/* Place of the first free block that is not less than (size, address). */
+/* Index of the first free block that is not less than (size, address). */
 static uint32_t find(const struct pool *pool, uint64_t size, uint64_t address)
 {
 	uint32_t low = 0, high = pool->n;
@@ -129,13 +128,13 @@ static uint32_t new_block(struct mq_allocator *a, struct block block)
 	return a->n_blocks - 1;
 }
 
-static void drop(struct mq_allocator *a, uint32_t id)
+static void retire(struct mq_allocator *a, uint32_t id)
 {
 	a->block[id].state = GONE;
 	MQ_PUSH(a->arena, a->unused.id, a->unused.n, a->unused.room, id);
 }
 
-/* Free segments that are whole go back to the device. */
+/* Returns the pool's segments that are wholly free to the device. */
 static void give_back(struct mq_allocator *a, struct pool *pool)
 {
 	uint32_t kept = 0;
@@ -145,8 +144,8 @@ static void give_back(struct mq_allocator *a, struct pool *pool)
 
 		if (a->block[id].before == MQ_NONE && a->block[id].behind == MQ_NONE) {
 			a->use.reserved -= a->block[id].size;
-			tell(a, MQ_SEGMENT_GIVEN, id);
-			drop(a, id);
+			notify(a, MQ_SEGMENT_GIVEN, id);
+			retire(a, id);
 		} else {
 			pool->place[kept++] = pool->place[i];
 		}
@@ -159,7 +158,7 @@ static bool has_room(const struct mq_allocator *a, uint64_t segment)
 	return segment <= a->limit && a->use.reserved <= a->limit - segment;
 }
 
-/* A new segment as one block that is taken, or MQ_NONE. */
+/* A new segment as one taken block, or MQ_NONE. */
 static uint32_t segment_for(struct mq_allocator *a, uint64_t size, uint8_t pool)
 {
 	uint64_t segment = is_small(pool) ? SMALL_SEGMENT :
@@ -184,11 +183,11 @@ static uint32_t segment_for(struct mq_allocator *a, uint64_t size, uint8_t pool)
 						   .state = TAKEN,
 						   .pool = pool });
 	a->address += segment;
-	tell(a, MQ_SEGMENT_TAKEN, id);
+	notify(a, MQ_SEGMENT_TAKEN, id);
 	return id;
 }
 
-/* What the block has behind `size` bytes becomes a free block, where it is worth it. */
+/* Splits off the block's bytes behind `size` as a free block, if they are enough. */
 static void split(struct mq_allocator *a, uint32_t id, uint64_t size)
 {
 	struct block whole = a->block[id];
@@ -228,11 +227,11 @@ uint32_t mq_allocator_take(struct mq_allocator *a, enum mq_pool_stream stream, u
 	a->use.live += a->block[id].size;
 	if (a->use.live > a->use.peak_live)
 		a->use.peak_live = a->use.live;
-	tell(a, MQ_BLOCK_TAKEN, id);
+	notify(a, MQ_BLOCK_TAKEN, id);
 	return id;
 }
 
-/* The free block `other` becomes part of `id`, which lies before or behind it. */
+/* Merges the free block `other`, a neighbour of `id`, into `id`. */
 static void join(struct mq_allocator *a, uint32_t id, uint32_t other)
 {
 	struct block *b = &a->block[id];
@@ -250,14 +249,14 @@ static void join(struct mq_allocator *a, uint32_t id, uint32_t other)
 			a->block[o->behind].before = id;
 	}
 	b->size += o->size;
-	drop(a, other);
+	retire(a, other);
 }
 
 static void set_free(struct mq_allocator *a, uint32_t id)
 {
 	uint32_t before = a->block[id].before, behind = a->block[id].behind;
 
-	tell(a, MQ_BLOCK_FREE, id);
+	notify(a, MQ_BLOCK_FREE, id);
 	a->use.live -= a->block[id].size;
 	if (before != MQ_NONE && a->block[before].state == FREE)
 		join(a, id, before);
@@ -269,7 +268,7 @@ static void set_free(struct mq_allocator *a, uint32_t id)
 void mq_allocator_give(struct mq_allocator *a, uint32_t block, bool late)
 {
 	mq_assert(block < a->n_blocks && a->block[block].state == TAKEN);
-	tell(a, MQ_BLOCK_GIVEN, block);
+	notify(a, MQ_BLOCK_GIVEN, block);
 	if (!late) {
 		set_free(a, block);
 		return;

@@ -17,7 +17,7 @@ const uint32_t mq_n_result_columns = sizeof(mq_result_column) / sizeof(*mq_resul
 #define MQ_TABLE_END };
 #include "maquette/result.def"
 
-/* Each name brings a comma; the header begins behind the first. */
+/* Each name comes with a comma before it; `1 +` skips the first. */
 #define MQ_TABLE(id, name, about) [MQ_TABLE_##id] = { .file = name, .column = columns_of_##id, \
 	.n = sizeof(columns_of_##id) / sizeof(*columns_of_##id), .header = 1 + ""
 #define MQ_COLUMN(name, unit, about) "," #name

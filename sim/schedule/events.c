@@ -43,7 +43,7 @@ static enum mq_status fail_task(struct builder *b, uint32_t task, const char *wh
 
 /* ---- communications -------------------------------------------------------------------------------- */
 
-/* One side of every channel: ordinal of each send (or recv) and the number per channel. */
+/* Numbers the sends (or recvs) of every channel, and counts them. */
 static uint32_t *ordinals(struct builder *b, struct mq_map *map, enum mq_task_kind kind, uint32_t *pair_of,
 			  uint32_t *n_pairs)
 {
@@ -107,7 +107,7 @@ static enum mq_status match_messages(struct builder *b)
 	return MQ_OK;
 }
 
-/* Which communicators a device belongs to, as a CSR by device. */
+/* Lists the communicators of each device (CSR). */
 static void list_members(struct builder *b)
 {
 	const struct mq_schedule *s = b->s;
@@ -134,7 +134,7 @@ static bool same_call(const struct mq_task *a, const struct mq_task *b)
 	       a->proto == b->proto && a->root == b->root;
 }
 
-/* Numbers the calls of each member; the tasks of one call become one chain. */
+/* Numbers the calls of each member, and chains the tasks of each call. */
 static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 {
 	const struct mq_schedule *s = b->s;
@@ -177,8 +177,8 @@ static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 	return MQ_OK;
 }
 
-/* Event numbers follow the lowest task of each. */
-static void number(struct builder *b)
+/* Numbers the events in order of their lowest tasks. */
+static void number_events(struct builder *b)
 {
 	const struct mq_schedule *s = b->s;
 	struct mq_events *ev = b->ev;
@@ -189,7 +189,7 @@ static void number(struct builder *b)
 			continue;
 		ev->first[ev->n] = i;
 		if (ev->match[i] != MQ_NONE)
-			ev->next[i] = ev->match[i]; /* the match is the later one */
+			ev->next[i] = ev->match[i]; /* the match is the higher task */
 		for (uint32_t t = i; t != MQ_NONE; t = ev->next[t])
 			ev->of[t] = ev->n;
 		ev->n++;
@@ -243,7 +243,7 @@ static enum mq_status emit(struct builder *b)
 	return MQ_OK;
 }
 
-/* The round of every event; a group's barrier belongs to that of its tasks. */
+/* The round of every event; a group's barrier has the round of its tasks. */
 static uint32_t *rounds_of_events(const struct builder *b)
 {
 	uint32_t *round = mq_arena_array(b->arena, b->ev->n + b->ev->n_barriers, uint32_t);
@@ -256,8 +256,8 @@ static uint32_t *rounds_of_events(const struct builder *b)
 	return round;
 }
 
-/* One barrier per round that waits: after the last events of the round before, before the first of its
- * own; what lies between needs no edge. */
+/* One barrier per round that waits: after the events of the round before that none of it follows, and before the
+ * round's own events that follow none of it. */
 static void emit_rounds(struct builder *b)
 {
 	const struct mq_rounds *r = b->rounds;
@@ -311,11 +311,11 @@ enum mq_status mq_events_build(const struct mq_schedule *s, const struct mq_roun
 	ev->match = mq_arena_none(arena, n);
 	ev->call = mq_arena_array(arena, n, uint32_t);
 	uint32_t n_rounds = rounds ? rounds->n : 0;
-	ev->first = mq_arena_array(arena, 2 * (size_t)n + n_rounds, uint32_t); /* with the barriers */
+	ev->first = mq_arena_array(arena, 2 * (size_t)n + n_rounds, uint32_t); /* barriers included */
 	list_members(&b);
 	MQ_TRY(match_messages(&b));
 	MQ_TRY(match_calls(&b, ev->next));
-	number(&b);
+	number_events(&b);
 	size_t most = (n_rounds ? 6 : 2) * (size_t)n + s->n_deps; /* edges */
 	b.src = mq_arena_array(arena, most, uint32_t);
 	b.dst = mq_arena_array(arena, most, uint32_t);

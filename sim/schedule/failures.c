@@ -42,7 +42,7 @@ struct mq_goodput mq_goodput(const struct mq_failures *f, uint32_t devices, doub
 	double wanted = fmax(f->interval_s > 0 ? f->interval_s : best_interval(&m), beside_s);
 	double steps = fmax(1, floor(wanted / step_s));
 
-	/* Saves that hold nothing up: after every step, unless one takes longer. */
+	/* One step more if saves would else overlap, or if goodput is better so. */
 	if (steps * step_s < beside_s ||
 	    (!(f->interval_s > 0) && goodput(&m, (steps + 1) * step_s) > goodput(&m, steps * step_s)))
 		steps++;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define SAME 1e-12 /* relative distance below which two rates are one */
+#define SAME 1e-12 /* rates of less relative difference are equal */
 
 void mq_fluid_begin(struct mq_fluid *f, struct mq_arena *arena)
 {
@@ -39,8 +39,8 @@ static bool crosses_full_link(const struct mq_fluid *f, uint32_t i, double level
 	return false;
 }
 
-/* Whole links for the running flows, and which links those are. */
-static uint32_t start_empty(struct mq_fluid *f, const uint32_t *running, uint32_t n)
+/* Resets the links of the running flows and lists them in touched[]; returns their number. */
+static uint32_t reset_links(struct mq_fluid *f, const uint32_t *running, uint32_t n)
 {
 	uint32_t n_touched = 0;
 
@@ -64,7 +64,7 @@ static uint32_t start_empty(struct mq_fluid *f, const uint32_t *running, uint32_
 
 void mq_fluid_rates(struct mq_fluid *f, const uint32_t *running, uint32_t n)
 {
-	uint32_t n_touched = start_empty(f, running, n), growing = n;
+	uint32_t n_touched = reset_links(f, running, n), growing = n;
 
 	while (growing) {
 		double level = INFINITY; /* the lowest rate at which a link fills up or a cap is met */

@@ -14,7 +14,7 @@ const struct mq_opt mq_jitter_opts[] = {
 	MQ_END
 };
 
-/* A generator for one device of the draw, and one for each of its tasks. */
+/* The generator of one device in the current sample; its tasks' generators are split from it. */
 static struct mq_rng generator(const struct mq_jitter *j, uint32_t rank)
 {
 	struct mq_rng all, draw;

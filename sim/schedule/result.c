@@ -15,7 +15,7 @@ static const struct {
 	[MQ_VERDICT_OOM] = { "oom", MQ_ENOPLAN },
 	[MQ_VERDICT_DEADLOCK] = { "deadlock", MQ_ENOPLAN },
 	[MQ_VERDICT_TIMEOUT] = { "timeout", MQ_ENOPLAN },
-	/* the machine's, not the plan's */
+	/* a failure of this machine, not of the plan */
 	[MQ_VERDICT_CRASH] = { "crash", MQ_ETIME },
 	[MQ_VERDICT_INVALID] = { "invalid", MQ_EINPUT },
 	[MQ_VERDICT_REFUSED] = { "refused", MQ_ENOPLAN },
@@ -47,7 +47,7 @@ bool mq_verdict_runs(const char *word)
 	return !strcmp(word, "ok") || !strcmp(word, "tight");
 }
 
-/* Through decimal text: the one rounding that a table, a cache and a reader of either agree on. */
+/* Rounds through decimal text, so that tables, caches and their readers have equal values. */
 double mq_round9(double value)
 {
 	char text[40];

@@ -1,8 +1,7 @@
-/* schedule_check.c - is a schedule sound? See schedule.h.
+/* schedule_check.c - checks a schedule's invariants. See schedule.h.
  *
- * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream order, dependencies,
- * groups and communications as edges: an order exists exactly if no executor that keeps the rules can block.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A topological order of the events (Kahn, 1962), with stream order, dependencies, groups and communications as edges,
+ * exists exactly if no executor that keeps this order can deadlock. SPDX-License-Identifier: Apache-2.0 */
 
 #include "schedule/events.h"
 
@@ -79,7 +78,7 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 	return MQ_OK;
 }
 
-/* Follows, from an event that could not be placed, one that it waits for, until one comes twice. */
+/* Words a cycle: from an event without place in the order, follows one that it waits for, until an event repeats. */
 static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_events *ev, const bool *placed,
 				 struct mq_arena *a, struct mq_err *err)
 {

@@ -3,7 +3,8 @@
  * Line 1 is the header:
  *   {"maquette_schedule":1,"model":NAME,"plan_hash":HEX,"model_hash":HEX,
  *    "devices":[{"rank":R,"name":N,"type":T,"clock":SHARE}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
- *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"kernels":[{...}]}],"tasks":N}
+ *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"host":H,"waits":W,"kernels":[{...}]}],
+ *    "held":[{"device":D,"stage":S,...}],"tasks":N}
  * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is written once
  * for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -19,10 +20,10 @@
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Amounts that executors make sizes of: libraries count rows in 32 bits, memory in 64. */
+/* Limits of amounts and times, since executors turn them into 32-bit counts of rows and 64-bit sizes. */
 static const double most_amount = 1e18, most_seconds = 1e9;
 
-/* A number of a kernel. `missing`: what it is where the file does not have it. */
+/* The numbers of a kernel. `missing`: value if the file lacks it. */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -89,7 +90,7 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"image\":[%u,%u,%u,%u,%u,%u,%u,%u]", k->image.h, k->image.w, k->image.out_h,
 			k->image.out_w, k->image.kh, k->image.kw, k->image.stride_h, k->image.stride_w);
 	put_numbers(f, k, true);
-	if (k->time_s != 0) /* an op that the device cannot run lasts for ever: not a JSON number */
+	if (k->time_s != 0) /* +inf, of an op that the device cannot run, is no JSON number */
 		fprintf(f, isfinite(k->time_s) ? ",\"time_s\":%.17g" : ",\"time_s\":\"never\"", k->time_s);
 	fputc('}', f);
 }
@@ -228,11 +229,11 @@ enum mq_status mq_schedule_save(const struct mq_schedule *s, const char *path, s
 
 struct reader {
 	const char *path;
-	uint32_t line, n_tasks; /* n_tasks: as the header says */
+	uint32_t line, n_tasks; /* n_tasks: as given by the header */
 	struct mq_arena *arena;
 	struct mq_schedule *s;
 	struct mq_err *err;
-	enum mq_status status; /* of the first failure; the getters then do nothing */
+	enum mq_status status; /* of the first failure; getters then return defaults */
 };
 
 static void wrong(struct reader *r, const char *key, const char *want)
@@ -273,7 +274,7 @@ static double get_size(struct reader *r, json_t *object, const char *key, double
 	return get_between(r, object, key, missing, (const double[]){ 0, most });
 }
 
-/* Seconds of a kernel; a call's may be less than none: what its host had ahead. */
+/* Seconds of a kernel; of a call they may be negative: time by which its host was ahead. */
 static double get_time(struct reader *r, json_t *v, enum mq_kernel_kind kind)
 {
 	json_t *time = json_object_get(v, "time_s");
@@ -297,7 +298,7 @@ static uint32_t get_u32(struct reader *r, json_t *object, const char *key, uint3
 	}
 	return (uint32_t)json_integer_value(v);
 }
-#define REQUIRED (MQ_NONE - 1) /* for get_u32: there is no default */
+#define REQUIRED (MQ_NONE - 1) /* for get_u32: no default */
 
 static const char *get_text(struct reader *r, json_t *object, const char *key)
 {
@@ -350,7 +351,7 @@ static json_t *get_array(struct reader *r, json_t *object, const char *key, uint
 	return v;
 }
 
-/* [h, w, out_h, out_w, kh, kw, stride_h, stride_w], each at least 1; none: zeroes. */
+/* [h, w, out_h, out_w, kh, kw, stride_h, stride_w], each at least 1; zeroes if it is missing. */
 static struct mq_conv_image get_image(struct reader *r, json_t *kernel)
 {
 	json_t *list = json_object_get(kernel, "image");
@@ -530,7 +531,7 @@ static void get_task(struct reader *r, json_t *root)
 {
 	struct mq_schedule *s = r->s;
 
-	/* Grown as lines come, whatever number the header claims. */
+	/* Grown line by line: the header's number may be wrong. */
 	MQ_PUSH(r->arena, s->task, s->n_tasks, s->task_room, (struct mq_task){ 0 });
 	struct mq_task *t = &s->task[s->n_tasks - 1];
 	if (get_u32(r, root, "id", REQUIRED) != s->n_tasks - 1)

@@ -1,8 +1,8 @@
-/* timeline.c - where a step's time went, and the chain of tasks that made it that long.
+/* timeline.c - breakdown of a step's time, and its critical path.
  *
  * Exposed communication is the measure of (union of a device's communication and copies) minus (union of its compute),
- * attributed to the task that started first. The critical path walks back over the events of the schedule from the last
- * to finish to the one whose finish it waited for. SPDX-License-Identifier: Apache-2.0 */
+ * attributed to the task that started first. The critical path walks back over the schedule's events, from the last to
+ * finish, always to the one whose finish was waited for. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/timeline.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct account {
 	const struct mq_schedule *s;
 	const struct mq_timeline *t;
 	uint32_t *first, *task; /* CSR: tasks of each (device, stream) by start */
-	struct interval *busy;  /* of the device at hand: compute, merged */
+	struct interval *busy;  /* of the current device: its compute, merged */
 	double *exposed;        /* [n_tasks] */
 };
 
@@ -26,7 +26,7 @@ static bool starts_before(const struct mq_timeline *t, uint32_t a, uint32_t b)
 	return t->start_s[a] != t->start_s[b] ? t->start_s[a] < t->start_s[b] : a < b;
 }
 
-/* Tasks of a stream come in order of start by nature; insertion sort for the few that do not. */
+/* Lists each stream's tasks by start. They mostly are in that order: insertion sort. */
 static void list_streams(struct account *c, struct mq_arena *a)
 {
 	const struct mq_schedule *s = c->s;
@@ -47,16 +47,16 @@ static void list_streams(struct account *c, struct mq_arena *a)
 	}
 }
 
-/* The tasks of a device in order of start, across its streams: all compute, or all others. */
+/* Iterates a device's tasks across its streams in order of start: compute tasks, or all others. */
 struct cursor {
 	const struct account *c;
-	uint32_t n; /* streams that have any left */
+	uint32_t n; /* streams with tasks left */
 	uint32_t at[MQ_N_STREAMS], end[MQ_N_STREAMS], task[MQ_N_STREAMS];
 	double start_s[MQ_N_STREAMS]; /* of the next task of each */
 	bool compute;
 };
 
-/* The next task of stream k of the cursor; a stream without any is dropped. */
+/* Moves stream k of the cursor to its next task; drops it if there is none. */
 static void advance(struct cursor *u, uint32_t k)
 {
 	const struct account *c = u->c;
@@ -103,7 +103,7 @@ static uint32_t next_task(struct cursor *u)
 	return task;
 }
 
-/* Disjoint intervals in which the device computes; returns how many. */
+/* Fills busy[] with the disjoint intervals in which the device computes; returns their number. */
 static uint32_t merge_busy(struct account *c, uint32_t device)
 {
 	struct cursor u = begin(c, device, true);
@@ -118,7 +118,7 @@ static uint32_t merge_busy(struct account *c, uint32_t device)
 	return n;
 }
 
-static void expose(struct account *c, uint32_t device, uint32_t n_busy)
+static void find_exposed(struct account *c, uint32_t device, uint32_t n_busy)
 {
 	struct cursor u = begin(c, device, false);
 	double covered = -INFINITY;
@@ -154,7 +154,7 @@ struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struc
 		uint32_t n = merge_busy(&c, d);
 		for (uint32_t i = 0; i < n; i++)
 			compute_s += c.busy[i].finish_s - c.busy[i].start_s;
-		expose(&c, d, n);
+		find_exposed(&c, d, n);
 		for (uint32_t k = c.first[d * MQ_N_STREAMS]; k < c.first[(d + 1) * MQ_N_STREAMS]; k++) {
 			double inner_s = t->inner_comm_s ? t->inner_comm_s[c.task[k]] : 0;
 			comm_s += c.exposed[c.task[k]] + inner_s;
@@ -195,8 +195,8 @@ struct back {
 	const struct mq_timeline *t;
 	struct mq_events ev;
 	uint32_t *before_first, *before; /* CSR of the edges reversed */
-	double *finish_s;                /* of events; a barrier's is that of its latest input */
-	uint32_t *mark;                  /* [n_devices] task of the event at hand, by device */
+	double *finish_s;                /* of events; of a barrier: the latest event before it */
+	uint32_t *mark;                  /* [n_devices] its task of the current event, MQ_NONE else */
 };
 
 static void reverse_edges(struct back *b, struct mq_arena *a)
@@ -224,7 +224,7 @@ static void finish_events(struct back *b, struct mq_arena *a)
 			b->finish_s[e] = fmax(b->finish_s[e], b->finish_s[b->before[k]]);
 }
 
-/* The event that `event` waited for longest, looking through barriers; MQ_NONE at the start. */
+/* The latest-ending event before `event`, past barriers; MQ_NONE: it waited for none. */
 static uint32_t waited_for(const struct back *b, uint32_t event)
 {
 	uint32_t best;
@@ -242,7 +242,7 @@ static uint32_t waited_for(const struct back *b, uint32_t event)
 	return best;
 }
 
-/* The task of `event` on a device that `before` also has a task on: the member that came last. */
+/* The task of `event` on a device that `before` runs on, too: the member that came last. */
 static uint32_t late_member(struct back *b, uint32_t event, uint32_t before)
 {
 	const struct mq_events *ev = &b->ev;

@@ -1,8 +1,8 @@
-/* timeline.h - start and finish of every task, from whichever executor ran the schedule, and what follows from it: step
- * time, where it goes, the critical path.
+/* timeline.h - start and finish of every task, as any executor fills them; step time, breakdown and critical path from
+ * these.
  *
- * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are ready: a wait
- * for a peer is a bubble, not communication. SPDX-License-Identifier: Apache-2.0 */
+ * A task starts when its stream and its dependencies are ready and, in simulating executors, its peers are too: there a
+ * wait for a peer is a bubble, not communication. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_TIMELINE_H
 #define MQ_SCHEDULE_TIMELINE_H
 
@@ -14,55 +14,52 @@ struct mq_events;
 
 struct mq_timeline {
 	const char *executor;           /* name */
-	const struct mq_events *events; /* of the schedule, where the executor has them; or NULL */
+	const struct mq_events *events; /* of the schedule, or NULL: the executor has none */
 	uint32_t n_tasks;
 	double *start_s, *finish_s; /* [n_tasks], from the start of the step */
 	double step_time_s;
-	uint32_t n_links;    /* cluster links, 0 where the executor knows none */
+	uint32_t n_links;    /* cluster links; 0: the executor knows none */
 	double *link_busy_B; /* [n_links] bytes carried, or NULL */
 	/* A folded schedule (folding/view.h); NULL where every device is simulated. */
-	const double *weight;       /* [n_devices] ranks that each device stands for */
+	const double *weight;       /* [n_devices] ranks that the device stands for */
 	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
-	bool inexact; /* the view did not keep its promise (folding/fold.h): the rest is not filled, run the next */
-	/* Inexact: [the fold's positions] seconds of a communication that took longer in some places than in others,
-	 * NAN where it has no member; or NULL. */
+	bool inexact; /* the view is not exact (folding/fold.h): only apart_s is filled, run the next view */
+	/* Inexact: [positions of the fold] seconds of a communication whose replicas took unequal times, NAN where it
+	 * has no member; or NULL. */
 	double *apart_s;
 };
 
-/* Seconds of each communication or copy task during which its device computes nothing and no earlier
- * such task runs: what that task adds to the step. Array of n_tasks in the arena, 0 for compute. */
+/* Exposed time: [n_tasks] seconds of each communication or copy task in which its device runs neither compute nor an
+ * earlier such task; 0 for compute tasks. Lives in the arena. */
 MQ_API double *mq_timeline_exposed(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 				   struct mq_arena *arena);
 
-/* Both at once, for half the work. */
+/* Exposed times and breakdown in one pass. */
 struct mq_breakdown;
 MQ_API struct mq_breakdown mq_timeline_account(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 					       struct mq_arena *arena, double **exposed);
 
-/* Where the step went. Times are means over the devices used, so that compute + exposed communication
- * + bubble = step time. */
+/* Means over the devices used: compute + exposed communication + bubble = step time. */
 struct mq_breakdown {
 	double compute_s, exposed_comm_s, bubble_s;
 };
 MQ_API struct mq_breakdown mq_timeline_breakdown(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 						 struct mq_arena *scratch);
 
-/* The chain of tasks that ends last, walked back through what each one waited for. Returns the number
- * of tasks written (in time order) to path[n_tasks]. */
+/* The critical path: from the task that ends last, back through the one each task waited for longest. Returns the
+ * number of tasks in *path, in time order. */
 MQ_API uint32_t mq_timeline_critical_path(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 					  struct mq_arena *arena, uint32_t **path);
 
-/* The tasks that a file of at most `most` of them shows, show[n_tasks]: those of whole devices (the first, the last,
- * then in order) as long as they fit; of one that alone has more, as many as fit, in order of time. Returns how many
- * devices have tasks in it. */
+/* Chooses at most `most` tasks to write, show[n_tasks]: all tasks of the first device, of the last and then of others
+ * in order, as long as they fit; if the first alone has more, its earliest. Returns the number of devices shown. */
 MQ_API uint32_t mq_timeline_choose(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 				   uint64_t most, bool *show);
-/* timeline.csv: task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor[,sample]; `show`: which tasks, or
- * NULL = all. */
+/* Writes timeline.csv: task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor. `show`: NULL = all tasks. */
 MQ_API enum mq_status mq_timeline_save(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 				       const bool *show, const char *path, struct mq_err *err);
-/* Chrome / Perfetto trace: one process per device, one thread per stream; times in us. Errors of writing are the
- * caller's to find, when it closes the file. */
+/* Chrome / Perfetto trace: one process per device, one thread per stream; times in us. The caller finds write errors
+ * when it closes the file. */
 MQ_API void mq_timeline_trace(const struct mq_schedule *schedule, const struct mq_timeline *const *timelines,
 			      uint32_t n, const bool *show, FILE *file);
 

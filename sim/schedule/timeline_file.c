@@ -33,7 +33,7 @@ struct begun {
 
 MQ_COMPARE(by_start, struct begun, MQ_ORDER(a->start_s, b->start_s) ?: MQ_ORDER(a->task, b->task))
 
-/* The first `most` tasks of a device, as they start. */
+/* Chooses a device's `most` earliest tasks. */
 static void choose_first(const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t device, uint64_t most,
 			 bool *show)
 {
@@ -150,7 +150,7 @@ static void put_slice(FILE *f, const struct mq_schedule *s, const struct mq_time
 	fputs("}}", f);
 }
 
-/* Arrows are drawn between slices: their times must lie inside them. */
+/* An arrow is drawn between two slices if its ends lie inside them. */
 static void put_arrow(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t pid_first,
 		      uint32_t send, uint32_t recv)
 {

@@ -21,7 +21,7 @@ static void conduct(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	/* sg_actor_set_stacksize of SimGrid 3.32 crashes, so the default is changed for a while. */
+	/* Lanes get small stacks by the default, since sg_actor_set_stacksize of SimGrid 3.32 crashes. */
 	sg_cfg_set_int("contexts/stack-size", LANE_STACK_KIB);
 	c->body(c->data);
 }

@@ -10,7 +10,7 @@
 
 namespace sg4 = simgrid::s4u;
 
-static char payload; /* a message must carry some pointer; nobody looks at it */
+static char payload; /* a message must carry a pointer; it is never read */
 
 void mq_flow_start(sg_mailbox_t mailbox, double bytes, double rate_Bps)
 {
@@ -27,7 +27,7 @@ void mq_flow_receive(const sg_mailbox_t *mailbox, uint32_t n)
 	void *received = nullptr;
 	size_t size = sizeof(received);
 
-	if (n > 1) { /* a flow runs only while both ends have called: all at once */
+	if (n > 1) { /* a flow starts when both ends have called, so call for all at once */
 		std::vector<sg4::CommPtr> comm(n);
 		std::vector<void *> to(n);
 

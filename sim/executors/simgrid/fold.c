@@ -1,13 +1,13 @@
-/* fold.c - flows of a folded schedule: the flows of every rank, one for each class of equal flows
+/* fold.c - flows of a folded schedule: one flow for each class of equal flows of all ranks
  * (folding/equivalence_classes.h).
  *
- * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which gives those
- * of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what a lane has under way runs at a
- * speed that is set anew whenever a flow begins or ends: of those flows alone that share links with it, or with others
- * that do, since no rate beyond these changes.
+ * SimGrid has no flow that counts several times on a link, so schedule/fluid.h computes the rates, as SimGrid's model
+ * CM02 would; SimGrid keeps the clock. When a flow begins or ends, new rates are computed for the flows that share
+ * links with it, directly or through other flows; no other rate changes. Lanes then wait anew, as for compute that is
+ * slowed (lanes.c).
  *
- * A communication whose replicas do not end together makes the run inexact: the representative is not like the others
- * then, and another view must be run. SPDX-License-Identifier: Apache-2.0 */
+ * A communication whose replicas do not end together makes the run inexact: the representative differs from ranks it
+ * stands for, and another view must be run. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "executors/simgrid/impl.h"
@@ -15,36 +15,36 @@
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
 
-enum { COPIES = 2 }; /* of a communication that may be under way more than once: on two streams, in a group */
+enum { COPIES = 2 }; /* of a communication that may overlap itself: on two streams, or in a group */
 
 struct mq_folded_flows {
 	struct mq_equivalence q;
-	uint32_t *slot_of;       /* [communications] its number in q, MQ_NONE where none was built */
-	uint32_t *copies;        /* [communications] that follow each other in q */
-	bool *busy;              /* [q.n_communications] under way */
-	double *cap_Bps;         /* [flows] without slowness */
-	double *left_B, *done_s; /* [flows] left_B at at_s */
+	uint32_t *slot_of;       /* [communications] its index in q; MQ_NONE: not simulated as flows */
+	uint32_t *copies;        /* [communications] successive indices that it has in q */
+	bool *busy;              /* [q.n_communications] running */
+	double *cap_Bps;         /* [flows] caps without slowness */
+	double *left_B, *done_s; /* [flows] bytes left at time at_s; end time */
 	double *at_s;
 	bool *runs;
-	struct lane **lane; /* [flows] who runs it */
+	struct lane **lane; /* [flows] the lane that runs it */
 	uint32_t n_wake;
-	struct lane **wake; /* [flows] lanes signalled whose semaphores are still to be released */
-	/* Running flows of each link, a list through the places of net.link: place + 1, 0 = none. */
+	struct lane **wake; /* [flows] signalled lanes whose semaphores have yet to be released */
+	/* Running flows of each link: a linked list of indices into net.link (CSR), stored + 1; 0 = end. */
 	uint32_t *head;          /* [links] */
 	uint32_t *next, *before; /* [places] */
-	uint32_t *flow_at;       /* [places] whose it is */
-	/* Flows that a change reaches, and the links through which it does. */
-	uint32_t n_part, *part, n_reached, *reached;
-	bool *in_part, *is_reached;
-	double *before_Bps; /* [flows] of part: rates until they were set anew */
-	double rated;       /* flows whose rates were found, in all */
-	/* The first communication whose replicas did not end together; done_s stays as it was then. */
+	uint32_t *flow_at;       /* [places] its flow */
+	/* Flows that a change affects, and the links through which it does. */
+	uint32_t n_affected, *affected, n_reached, *reached;
+	bool *is_affected, *is_reached;
+	double *before_Bps; /* [affected] rates before the change */
+	double rated;       /* rates computed so far */
+	/* The first communication whose replicas did not end together; done_s is frozen then. */
 	const struct mq_task *apart;
 	uint32_t apart_slot;
 	double apart_start_s;
 };
 
-/* Clock seconds in which the rate of one flow is found, on one core of 2026; within a factor of three. */
+/* Clock seconds to compute one flow's rate, on one core of 2026; within a factor of three. */
 static const double RATE_S = 1e-7;
 
 bool mq_sim_folded_dear(const struct sim *sim)
@@ -54,7 +54,7 @@ bool mq_sim_folded_dear(const struct sim *sim)
 	return limit_s > 0 && sim->folded && sim->folded->rated * RATE_S > limit_s;
 }
 
-/* The run has no result. */
+/* Is the run inexact or too long? Then it has no result. */
 static bool is_given_up(const struct sim *sim)
 {
 	return sim->costing.uneven || mq_sim_folded_dear(sim);
@@ -98,8 +98,8 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 	f->runs = mq_arena_array(sim->arena, n, bool);
 	f->lane = mq_arena_array(sim->arena, n, struct lane *);
 	f->wake = mq_arena_array(sim->arena, n, struct lane *);
-	f->part = mq_arena_array(sim->arena, n, uint32_t);
-	f->in_part = mq_arena_array(sim->arena, n, bool);
+	f->affected = mq_arena_array(sim->arena, n, uint32_t);
+	f->is_affected = mq_arena_array(sim->arena, n, bool);
 	f->before_Bps = mq_arena_array(sim->arena, n, double);
 	f->head = mq_arena_array(sim->arena, f->q.net.n_links, uint32_t);
 	f->reached = mq_arena_array(sim->arena, f->q.net.n_links, uint32_t);
@@ -113,7 +113,7 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* What has gone of a flow since its rate was set. */
+/* Subtracts the bytes that a flow moved since at_s. */
 static void advance(const struct sim *sim, uint32_t i)
 {
 	struct mq_folded_flows *f = sim->folded;
@@ -122,8 +122,8 @@ static void advance(const struct sim *sim, uint32_t i)
 	f->at_s[i] = sim->now_s;
 }
 
-/* Links of a flow that begins or ends get other rates. */
-static void reach(struct mq_folded_flows *f, uint32_t i)
+/* Marks the links of a flow that begins or ends, or whose rate may change. */
+static void mark_links(struct mq_folded_flows *f, uint32_t i)
 {
 	for (uint32_t k = f->q.net.first[i]; k < f->q.net.first[i + 1]; k++) {
 		uint32_t l = f->q.net.link[k];
@@ -134,16 +134,16 @@ static void reach(struct mq_folded_flows *f, uint32_t i)
 	}
 }
 
-static void take_part(const struct sim *sim, uint32_t i)
+static void add_affected(const struct sim *sim, uint32_t i)
 {
 	struct mq_folded_flows *f = sim->folded;
 
-	if (f->in_part[i])
+	if (f->is_affected[i])
 		return;
-	f->in_part[i] = true;
-	f->part[f->n_part++] = i;
+	f->is_affected[i] = true;
+	f->affected[f->n_affected++] = i;
 	advance(sim, i);
-	reach(f, i);
+	mark_links(f, i);
 }
 
 static void start_flow(const struct sim *sim, uint32_t i)
@@ -163,7 +163,7 @@ static void start_flow(const struct sim *sim, uint32_t i)
 			f->before[*head - 1] = k + 1;
 		*head = k + 1;
 	}
-	take_part(sim, i);
+	add_affected(sim, i);
 }
 
 static void end_flow(const struct sim *sim, uint32_t i)
@@ -181,28 +181,28 @@ static void end_flow(const struct sim *sim, uint32_t i)
 		if (f->next[k])
 			f->before[f->next[k] - 1] = f->before[k];
 	}
-	reach(f, i);
+	mark_links(f, i);
 }
 
-/* Some of a lane's began or ended: new rates for all that this reaches, and a word to every other lane whose end has
- * moved. Others may run, and come here too, while a semaphore is released: by then it is settled who is to be told. */
+/* Flows of lane `by` began or ended: computes the rates of affected flows and signals other lanes whose ends moved.
+ * Released lanes may run and call this at once, so all lanes to signal are known before the first release. */
 static void set_rates(const struct lane *by)
 {
 	struct mq_folded_flows *f = by->sim->folded;
 
 	for (uint32_t r = 0; r < f->n_reached; r++)
 		for (uint32_t k = f->head[f->reached[r]]; k; k = f->next[k - 1])
-			take_part(by->sim, f->flow_at[k - 1]);
-	for (uint32_t r = 0; r < f->n_part; r++)
-		f->before_Bps[r] = f->q.net.rate_Bps[f->part[r]];
-	f->rated += f->n_part;
+			add_affected(by->sim, f->flow_at[k - 1]);
+	for (uint32_t r = 0; r < f->n_affected; r++)
+		f->before_Bps[r] = f->q.net.rate_Bps[f->affected[r]];
+	f->rated += f->n_affected;
 	if (!is_given_up(by->sim))
-		mq_fluid_rates(&f->q.net, f->part, f->n_part);
-	for (uint32_t r = 0; r < f->n_part; r++) {
-		uint32_t i = f->part[r];
+		mq_fluid_rates(&f->q.net, f->affected, f->n_affected);
+	for (uint32_t r = 0; r < f->n_affected; r++) {
+		uint32_t i = f->affected[r];
 		struct lane *lane = f->lane[i];
 
-		f->in_part[i] = false;
+		f->is_affected[i] = false;
 		if (f->q.net.rate_Bps[i] == f->before_Bps[r] || lane == by || !lane->running || lane->signalled)
 			continue;
 		lane->signalled = true;
@@ -210,7 +210,7 @@ static void set_rates(const struct lane *by)
 	}
 	for (uint32_t r = 0; r < f->n_reached; r++)
 		f->is_reached[f->reached[r]] = false;
-	f->n_part = f->n_reached = 0;
+	f->n_affected = f->n_reached = 0;
 	while (f->n_wake)
 		sg_sem_release(f->wake[--f->n_wake]->changed);
 }
@@ -228,7 +228,7 @@ static void begin(struct lane *lane, uint32_t slot, double slowness)
 	set_rates(lane);
 }
 
-/* Takes away the flows of a lane that have ended by now; `least_s`: what was left of the first to end. */
+/* Ends the flows of a lane that have ended by now; `least_s`: time left of the first to end. True: a flow ended. */
 static bool end_flows(const struct sim *sim, uint32_t slot, double least_s)
 {
 	struct mq_folded_flows *f = sim->folded;
@@ -242,7 +242,7 @@ static bool end_flows(const struct sim *sim, uint32_t slot, double least_s)
 	return any;
 }
 
-/* Seconds until the first of a lane's flows ends; +inf: all have. */
+/* Seconds until the first of a lane's flows ends; +inf: all have ended. */
 static double next_end(const struct sim *sim, uint32_t slot)
 {
 	struct mq_folded_flows *f = sim->folded;
@@ -257,8 +257,8 @@ static double next_end(const struct sim *sim, uint32_t slot)
 	return fmax(least_s, 0);
 }
 
-/* Looks whether the replicas of a communication that is over ended together. */
-static void compare(struct sim *sim, uint32_t communication, uint32_t slot, double start_s)
+/* After a communication: marks the run inexact if its replicas did not end together. */
+static void check_replicas(struct sim *sim, uint32_t communication, uint32_t slot, double start_s)
 {
 	struct mq_folded_flows *f = sim->folded;
 
@@ -292,7 +292,7 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 	while (f->busy[slot] && slot < last)
 		slot++;
 	if (f->busy[slot]) {
-		sim->costing.uneven = true; /* more at a time than were foreseen */
+		sim->costing.uneven = true; /* more overlap than COPIES: inexact */
 		return;
 	}
 	if (!lane->changed)
@@ -312,13 +312,13 @@ void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slownes
 		if (over && end_flows(sim, slot, next_end(sim, slot)))
 			set_rates(lane);
 	}
-	if (is_given_up(sim)) /* what is left takes no time */
+	if (is_given_up(sim)) /* the rest takes no time */
 		(void)end_flows(sim, slot, INFINITY);
 	lane->running = false;
 	f->busy[slot] = false;
-	if (lane->signalled) { /* of a change that came with the end */
+	if (lane->signalled) { /* a signal that came with the end */
 		sg_sem_acquire(lane->changed);
 		lane->signalled = false;
 	}
-	compare(sim, communication, slot, start_s);
+	check_replicas(sim, communication, slot, start_s);
 }

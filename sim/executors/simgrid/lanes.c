@@ -1,28 +1,28 @@
 /* lanes.c - the actors of the simgrid executor, one per stream that needs the simulator's time.
  *
  * Time flows through the event graph (walk.h). An event of fixed length is finished as soon as its start is known,
- * whatever the simulator's clock; the others are handed to their leader, an actor that sleeps until the start, pays the
- * latency and lets every member start its flows; the last flow to arrive finishes the event. An actor's clock never
- * passes an event that it finishes, so all starts that follow lie in its future.
+ * whatever SimGrid's clock says. Any other event has a leader, an actor that sleeps until the start, waits for the
+ * latency and lets every member start its flows; the last flow to arrive finishes the event. An actor finishes an event
+ * at the event's own time, so all later starts lie in the future of the clock.
  *
- * Interference: a compute task and a communication that may slow each other run as amounts of work whose speed is set
- * anew whenever one of them begins or ends on the device. While a gradient collective runs, compute has the
- * multiprocessors that its channels leave (each is a thread block, which holds one as long as it runs, moving or
- * waiting) and the memory that its bytes leave (cost.h, view_costing.h); it stands still on a device whose cores carry
- * its communication. So a slow network costs compute the few multiprocessors of its few channels for longer, but no
- * memory. A collective that meets others takes longer than alone, and its bytes are charged as if it did not. A
- * collective of fixed length runs at 1 - overlap_comm (of its slowest member) while compute runs. A collective that is
- * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Interference: a compute task and a communication that may slow each other are amounts of work whose speed is set anew
+ * whenever one of them begins or ends on the device. While a gradient collective runs, compute has the multiprocessors
+ * that the collective's channels leave (each channel is a thread block, which holds one while it moves data or waits)
+ * and the memory bandwidth that its bytes leave (cost.h, view_costing.h); on a device whose cores carry the
+ * communication, compute stops. So a slow network costs compute a few multiprocessors for longer, but no memory
+ * bandwidth. A collective that contends for links takes longer than alone, but its memory bandwidth is taken as when
+ * alone. A collective of fixed length runs at 1 - overlap_comm (of its slowest member) while compute runs; one
+ * simulated as flows has its rates scaled by that factor once, at its start. Its links decide which of the two it is
+ * (slow.c). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "executors/simgrid/flow.h"
 #include "executors/simgrid/impl.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
-#define SAME_TIME_S  1e-10 /* what rounding may have made of one moment */
+#define SAME_TIME_S  1e-10 /* times that differ by less are equal up to rounding */
 
-enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
+enum { SLOWEST_SHARE = 100 }; /* a communication keeps at least 1/100 of its speed */
 
 static void sleep_until(struct sim *sim, double time_s)
 {
@@ -35,7 +35,7 @@ static void sleep_until(struct sim *sim, double time_s)
 
 static void wait_for(struct lane *lane, const bool *flag, uint32_t event)
 {
-	/* A semaphore, not a suspended actor: SimGrid would hold back the flows that it has sent. */
+	/* A semaphore, since SimGrid would stop the flows of a suspended actor. */
 	if (!flag[event] && !lane->woken)
 		lane->woken = sg_sem_init(0);
 	while (!flag[event]) {
@@ -79,7 +79,7 @@ static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
 	return &sim->s->task[sim->ev.first[event]];
 }
 
-/* Of a communication: that of its slowest member. */
+/* Speed of a communication: the speed of its slowest member. */
 static double comm_speed(const struct sim *sim, uint32_t event)
 {
 	double speed = 1;
@@ -92,8 +92,8 @@ static double comm_speed(const struct sim *sim, uint32_t event)
 	return fmax(speed, 1.0 / SLOWEST_SHARE);
 }
 
-/* Of flows that start now: what ran until now counts, not what begins at this very moment, whoever of them
- * the simulator wakes first. */
+/* Factor on the rates of flows that start now: compute that ran until now slows them, compute that begins at this same
+ * time does not, so the order in which SimGrid wakes actors does not matter. */
 static double pace_of_flows(const struct sim *sim, uint32_t event)
 {
 	double speed = 1, before_s = sim->now_s - SAME_TIME_S;
@@ -115,7 +115,7 @@ static void signal_change(struct lane *lane)
 	sg_sem_release(lane->changed);
 }
 
-/* Run `work_s` seconds of work at a speed that others change; `parts` of compute, NULL of communication. */
+/* Runs `work_s` seconds of work at a changing speed; `parts`: of a compute task, NULL for a communication. */
 static void run_work(struct lane *lane, double work_s, uint32_t event, const struct mq_cost_parts *parts)
 {
 	struct sim *sim = lane->sim;
@@ -139,12 +139,12 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, const str
 			mq_sim_reached(sim, since_s + left_s / speed);
 		left_s = over ? 0 : left_s - (sim->now_s - since_s) * speed;
 		if (left_s < 1e-12 * work_s || left_s < RESOLUTION_S)
-			left_s = 0; /* what rounding has left */
+			left_s = 0; /* only rounding is left */
 	}
 	lane->running = false;
 }
 
-/* A communication led by a lane begins or ends on its members' devices. */
+/* The communication that a lane leads begins or ends: updates its members' devices and tells their compute lanes. */
 static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 {
 	struct sim *sim = lane->sim;
@@ -169,7 +169,7 @@ static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 	}
 }
 
-/* Compute begins or ends on a device: communications there change speed. */
+/* Compute begins or ends on a device: tells its communications' lanes of their new speed. */
 static void compute_changes(struct lane *lane, bool computes)
 {
 	struct device_state *d = &lane->sim->device[lane->device];
@@ -182,7 +182,7 @@ static void compute_changes(struct lane *lane, bool computes)
 			signal_change(d->comm_lane[q]);
 }
 
-/* ---- what lanes do ------------------------------------------------------------------------------ */
+/* ---- events of a lane ------------------------------------------------------------------------------ */
 
 static void finish(struct sim *sim, uint32_t event)
 {
@@ -190,7 +190,7 @@ static void finish(struct sim *sim, uint32_t event)
 	mq_sim_drain(sim);
 }
 
-/* The host launches at its own pace, whatever slows the kernels: they end no sooner than it has launched them. */
+/* Kernels may be slowed, the host's launches are not: the task ends when both are over. */
 static void run_kernels(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
@@ -221,7 +221,7 @@ static void run_compute(struct lane *lane, uint32_t event)
 	finish(sim, event);
 }
 
-/* A communication whose flows meet no others, but that compute may slow. */
+/* Runs a communication that shares no links but may be slowed by compute. */
 static void run_fixed(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
@@ -235,7 +235,7 @@ static void run_fixed(struct lane *lane, uint32_t event)
 	finish(sim, event);
 }
 
-/* A communication of a folded schedule that meets others: one lane for all members. */
+/* Runs a communication of a folded schedule as flows: one lane acts for all members. */
 static void run_folded(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
@@ -253,7 +253,7 @@ static void run_folded(struct lane *lane, uint32_t event)
 	finish(sim, event);
 }
 
-/* The leader's part: wait for the start, pay the latency, let the others go. */
+/* The leader waits for the start and the latency, then lets all members start their flows. */
 static void lead(struct lane *lane, uint32_t event, const struct mq_communication *m)
 {
 	struct sim *sim = lane->sim;
@@ -277,7 +277,7 @@ static sg_mailbox_t mailbox(const struct sim *sim, uint32_t from, uint32_t to)
 	return sim->mailbox[mq_map_find(&sim->mailbox_of, (uint64_t)from << 32 | to)];
 }
 
-/* Cap of a flow under a slowness: the cap, or the bandwidth of its route where there is none. */
+/* Rate cap of a flow: below slowness 1 that factor times the least of its cap and its route's bandwidths. */
 static double rate_of(const struct sim *sim, const struct mq_communication *m, const struct mq_flow *flow,
 		      double slowness)
 {
@@ -292,7 +292,7 @@ static double rate_of(const struct sim *sim, const struct mq_communication *m, c
 	return rate * slowness;
 }
 
-/* All flows that come in at this position, at the same time. */
+/* Receives all flows that enter a position, all at once. */
 static void receive(struct lane *lane, const struct mq_communication *m, const uint32_t *in, uint32_t n,
 		    const uint32_t *lane_at)
 {
@@ -327,7 +327,7 @@ static void run_flows(struct lane *lane, const struct item *item)
 			      rate_of(sim, m, flow, sim->slowness[e]));
 	}
 	receive(lane, m, r->in + r->in_first[p], n_in, lane_at);
-	mq_sim_reached(sim, simgrid_get_clock() - sim->t0_s); /* flows end when the clock says so */
+	mq_sim_reached(sim, simgrid_get_clock() - sim->t0_s); /* SimGrid's clock tells when flows end */
 	if (n_in && !(sim->flows_left[e] -= n_in)) {
 		if (sim->sharing.slowed[e])
 			comm_changes(sim->lane[sim->leader[e]], e, false);
@@ -354,7 +354,7 @@ void mq_sim_lane(int argc, char **argv)
 			run_fixed(lane, item->event);
 	}
 	lane->alive = false;
-	/* Nothing of the simulation may be touched after the last actor has said so. */
+	/* The last actor's signal ends the simulation: no actor may touch it afterwards. */
 	if (!--sim->n_alive)
 		sg_sem_release(sim->done);
 }

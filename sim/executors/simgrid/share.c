@@ -1,8 +1,8 @@
-/* share.c - see share.h: who uses which links, and who met there.
+/* share.c - see share.h: the users of each link, and which of them met.
  *
- * A communication is on its links from the end of its latency to its finish. With the users' events in order of that
- * time, merged per set of users that share a link, one pass finds all that overlap.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A communication occupies its links from the end of its latency to its finish. For each set of users that share a
+ * link, their events are sorted by that start, and one pass finds all that overlap. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"
@@ -31,7 +31,7 @@ static uint64_t user_key(const struct mq_task *t)
 	return t->kind == MQ_TASK_SEND ? (uint64_t)t->device << 31 | t->peer : (uint64_t)t->peer << 31 | t->device;
 }
 
-/* Communications of all events, and who uses links: a communicator, or a pair of devices. */
+/* Finds each event's communication, and its user: a communicator, or a pair of devices. */
 static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 {
 	const struct mq_schedule *s = f->c->view.schedule;
@@ -51,7 +51,7 @@ static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* The streams that a user's tasks run on, as one number per role: 1 + stream, and whether they mix. */
+/* Marks users whose tasks are in groups, or on several streams in one role (recv or not). stream[]: 1 + stream. */
 static void find_mixed(struct mq_sharing *f)
 {
 	uint8_t *stream = mq_arena_array(f->arena, 2 * (size_t)f->n_users, uint8_t);
@@ -95,10 +95,10 @@ static void list_devices(struct mq_sharing *f)
 	}
 }
 
-/* Where users of links are noted: counted first, then filled in. */
+/* Builds the CSR of users per link: counts first, fills then. */
 struct notes {
 	struct mq_sharing *f;
-	uint32_t *stamp; /* [links] 1 + user noted last */
+	uint32_t *stamp; /* [links] 1 + newest user noted */
 	uint32_t user;
 	bool fill;
 };
@@ -117,8 +117,8 @@ static void note_link(uint32_t link, double bytes, void *data)
 		n->f->link_first[link + 2]++;
 }
 
-/* Notes the user of a communication at each link that another flow can slow, once per (link, user). Folded: at
- * the links of its replicas too. */
+/* Notes a communication's user at each of its links (fatpipes apart), once per (link, user). Folded: also at its
+ * replicas' links that can fill up. */
 static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = n->f->c->cluster;
@@ -139,7 +139,8 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 	return MQ_OK;
 }
 
-/* Two broadcasts, or reductions, that differ in their roots use every link of a third: no edge is missing in both. */
+/* Do m[0] and m[1], broadcasts or reductions of different roots, use all links of m[2]? Each lacks only its root's
+ * edges. */
 static bool adds_no_link(const struct mq_sharing *f, const uint32_t *m)
 {
 	const struct mq_task *t[3];
@@ -154,7 +155,7 @@ static bool adds_no_link(const struct mq_sharing *f, const uint32_t *m)
 	return t[0]->root != t[1]->root;
 }
 
-/* Communications are taken user by user, so that one look at the stamp tells whether a user is listed. */
+/* Lists each link's users. Communications are sorted by user, so a link's stamp tells whether the user is listed. */
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
 	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_communications;
@@ -199,7 +200,7 @@ static void list_events(struct mq_sharing *f)
 	f->event_first = first;
 }
 
-/* Events of users that are not alone on some link: what is worth a look at all. */
+/* Counts the events of users that share a link: only those can meet others. */
 static void count_neighbours(struct mq_sharing *f)
 {
 	bool *seen = mq_arena_array(f->arena, f->n_users, bool);
@@ -272,10 +273,10 @@ void mq_sharing_each_set(struct mq_sharing *f, mq_sharing_look *look, void *data
 	}
 }
 
-/* ---- who met ------------------------------------------------------------------------------------ */
+/* ---- overlaps ------------------------------------------------------------------------------------ */
 
 struct span {
-	double from_s, to_s; /* on the links */
+	double from_s, to_s; /* time on the links */
 	uint32_t event;
 };
 
@@ -289,7 +290,7 @@ static bool comes_first(const struct span *a, const struct span *b)
 	return a->from_s != b->from_s ? a->from_s < b->from_s : a->event < b->event;
 }
 
-/* Natural merge sort: a user's events come in order of time by nature, so the runs are few and long. */
+/* Natural merge sort: each user's events are mostly in order of time, so the runs are few and long. */
 static void sort_spans(struct contention *m, uint32_t n)
 {
 	for (uint32_t n_runs = 2; n_runs > 1;) {
@@ -313,9 +314,9 @@ static void sort_spans(struct contention *m, uint32_t n)
 	}
 }
 
-/* In order of time, whoever starts before an earlier one ends has met the one that ends last. Touching
- * ends are no communication, nor is what rounding makes of them. */
-static void look_who_met(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
+/* Marks events that overlap: in order of start, an event met the latest-ending one before it if it starts before that
+ * one's end. Spans that only touch, up to rounding, do not overlap. */
+static void mark_overlaps_in_time(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
 {
 	struct contention *m = data;
 	uint32_t n = 0, last = 0;
@@ -349,7 +350,7 @@ uint32_t mq_sharing_contended(struct mq_sharing *f, const double *start_s, const
 	if (f->n_neighbours) {
 		m.span = mq_arena_array(&scratch, f->event_first[f->n_users], struct span);
 		m.spare = mq_arena_array(&scratch, f->event_first[f->n_users], struct span);
-		mq_sharing_each_set(f, look_who_met, &m);
+		mq_sharing_each_set(f, mark_overlaps_in_time, &m);
 	}
 	return f->n_flows - before;
 }

@@ -1,15 +1,14 @@
-/* simgrid.c - the judge: a schedule run by SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
+/* simgrid.c - simulates a schedule with SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
  * distributed applications and platforms", 2014), with its fluid, max-min fair network.
  *
- * Only what depends on other activities is simulated: flows that meet others on a link, and compute and communication
- * that slow each other. All other events last a time that is known beforehand and cost no activity (share.c decides,
- * lanes.c runs). Many schedules run one after another in one process; the clock only grows, so times are taken relative
- * to the start. A clock between two powers of two has one spacing of doubles: schedules that start there at multiples
- * of a coarser spacing see the same rounding, and take the same time to the last bit. It matters: where many flows
- * share links, 1e-13 s can become 1e-7 s.
+ * Only flows that meet others on a link, and compute and communication that slow each other, are simulated. All other
+ * events last a time that is known beforehand and cost no activity (share.c decides, lanes.c runs). One process runs
+ * many schedules; SimGrid's clock only grows, so times are relative to the start. Between two powers of two, doubles
+ * are evenly spaced: schedules that start there, at multiples of a coarser spacing, see the same rounding and take the
+ * same time to the last bit. That matters: where many flows share links, 1e-13 s can become 1e-7 s.
  *
- * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats up; a host that
- * is late in issuing work (but see mq_cost_work). SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: packets, congestion control, adaptive routing; clocks of a device that heats up; a host that is late in
+ * issuing work (but see mq_cost_work). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,19 +17,19 @@
 #include "hardware/platform/platform.h"
 
 enum {
-	MOST_ROUNDS = 4, /* runs that only simulate the flows that met */
-	MANY = 4,        /* 1 in so many: as good as all */
+	MOST_ROUNDS = 4, /* runs that simulate only the flows that met */
+	MANY = 4,        /* if one neighbour in so many met, all that may are simulated */
 };
 
 /* ---- lanes ------------------------------------------------------------------------------------- */
 
 /* Needs an actor. */
-static bool timed(const struct sim *sim, uint32_t event)
+static bool needs_actor(const struct sim *sim, uint32_t event)
 {
 	return sim->sharing.flows[event] || sim->sharing.slowed[event];
 }
 
-/* A stream has one lane; of a group on one stream each member has its own, because they run together. */
+/* Assigns lanes: one for each stream, and one for each member of a group on one stream, because they run together. */
 static uint32_t *lanes_of_tasks(struct sim *sim)
 {
 	const struct mq_schedule *s = sim->s;
@@ -49,7 +48,7 @@ static uint32_t *lanes_of_tasks(struct sim *sim)
 		lane_of[i] = MQ_NONE;
 		if (t->group && before != MQ_NONE && s->task[before].group == t->group)
 			in_group = nth[i] = nth[before] + 1;
-		if (!timed(sim, sim->ev.of[i]))
+		if (!needs_actor(sim, sim->ev.of[i]))
 			continue;
 		lane_of[i] = mq_map_add(&map, in_group << 32 | queue);
 		if (lane_of[i] == sim->n_lanes) {
@@ -89,8 +88,8 @@ static struct roles *roles_of(const struct mq_communication *m, struct mq_arena 
 	return r;
 }
 
-/* A pair of lanes has one mailbox: flows between the two come and go in order. Made beforehand, because
- * SimGrid may run other actors while it makes one. */
+/* One mailbox per pair of lanes, whose flows come and go in order. All are made before the run, because SimGrid may run
+ * other actors while it makes one. */
 static void add_mailbox(struct sim *sim, uint32_t from, uint32_t to)
 {
 	uint32_t index = mq_map_add(&sim->mailbox_of, (uint64_t)from << 32 | to);
@@ -103,7 +102,7 @@ static void add_mailbox(struct sim *sim, uint32_t from, uint32_t to)
 	MQ_PUSH(sim->arena, sim->mailbox, sim->n_mailboxes, sim->mailbox_room, mailbox);
 }
 
-/* Who is where in each event with flows, who leads it, how many flows it has. */
+/* For each event with flows: the lane at each position, the leader, and the number of flows. */
 static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *position)
 {
 	const struct mq_schedule *s = sim->s;
@@ -162,14 +161,14 @@ static bool has_role(const struct roles *r, uint32_t p)
 	return r->out_first[p] < r->out_first[p + 1] || r->in_first[p] < r->in_first[p + 1];
 }
 
-/* In the order of tasks, which is that of streams. */
-static void each_item(struct filler *f)
+/* Counts or fills the lanes' items in task order, which is stream order. */
+static void add_items(struct filler *f)
 {
 	struct sim *sim = f->sim;
 
 	for (uint32_t t = 0; t < sim->s->n_tasks; t++) {
 		uint32_t e = sim->ev.of[t];
-		if (!timed(sim, e))
+		if (!needs_actor(sim, e))
 			continue;
 		if (sim->sharing.flows[e] && !sim->folded) {
 			if (has_role(sim->roles[sim->sharing.communication[e]], f->position[t]))
@@ -185,7 +184,7 @@ static void list_items(struct sim *sim, const uint32_t *lane_of, const uint32_t 
 {
 	struct filler f = { .sim = sim, .lane_of = lane_of, .position = position };
 
-	each_item(&f);
+	add_items(&f);
 	for (uint32_t l = 0; l < sim->n_lanes; l++) {
 		sim->lane[l]->first = sim->n_items;
 		sim->n_items += sim->lane[l]->n;
@@ -193,7 +192,7 @@ static void list_items(struct sim *sim, const uint32_t *lane_of, const uint32_t 
 	}
 	sim->item = mq_arena_array(sim->arena, sim->n_items, struct item);
 	f.fill = true;
-	each_item(&f);
+	add_items(&f);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -245,7 +244,7 @@ static void start_actors(struct sim *sim)
 	}
 }
 
-/* Too long: nobody may be left that still uses this simulation. */
+/* After a timeout: ends all actors, which still use this simulation. */
 static void kill_actors(struct sim *sim)
 {
 	for (uint32_t l = 0; l < sim->n_lanes; l++)
@@ -268,7 +267,7 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 {
 	double timeout_s = sim->request->timeout_s, clock_s = simgrid_get_clock();
 
-	/* Waits for a time from which rounding is that of every other schedule. */
+	/* Sleep to a start time at which rounding equals that of every other schedule. */
 	if (clock_s < FIRST_S)
 		sg_actor_sleep_until(FIRST_S);
 	else if (ceil(clock_s * STARTS_PER_S) > clock_s * STARTS_PER_S)
@@ -299,8 +298,8 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 	mq_assert(*verdict == MQ_VERDICT_TIMEOUT || sim->walk.n_done == sim->ev.n);
 }
 
-/* Forgets a run that took communications as alone which were not. */
-static void begin_again(struct sim *sim, struct mq_arena_mark mark)
+/* Forgets a run in which communications of fixed length did meet others. */
+static void reset_run(struct sim *sim, struct mq_arena_mark mark)
 {
 	mq_arena_rewind(sim->arena, mark);
 	sim->n_lanes = sim->lane_room = sim->n_items = sim->n_mailboxes = sim->mailbox_room = 0;
@@ -310,11 +309,11 @@ static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 	sim->folded = NULL;
 }
 
-/* How often a lane waits for an event whose flows it runs, and for another that may be slowed; within a factor of two
+/* Waits of lanes per event simulated as flows, and per other event that may be slowed; within a factor of two
  * (tests/unit/test_fold.c). */
 static const double FLOW_STEPS = 3.4, SLOWED_STEPS = 2.4;
-/* Clock seconds on one core of 2026, within a factor of two: of a task of the schedule, of a step, and of a flow where
- * ranks have no representative. */
+/* Clock seconds on one core of 2026, within a factor of two, per task of the schedule, per wait, and per flow of a
+ * schedule that is not folded. */
 static const double TASK_S = 1e-6, STEP_S = 1.5e-6, FLOW_S = 1.2e-5;
 
 static double steps_of(const struct sim *sim)
@@ -326,8 +325,8 @@ static double steps_of(const struct sim *sim)
 	return steps;
 }
 
-/* Is the next run too dear? Known before it begins, and the same on every machine. */
-static bool too_dear(const struct sim *sim, struct mq_err *err)
+/* Is the next run's estimated time over the limit? Estimated from counts, so that all machines agree. */
+static bool over_limit(const struct sim *sim, struct mq_err *err)
 {
 	const struct mq_sharing *sharing = &sim->sharing;
 	double limit_s = sim->request->simulation_s, flows = 0, takes_s;
@@ -346,9 +345,9 @@ static bool too_dear(const struct sim *sim, struct mq_err *err)
 	return true;
 }
 
-/* Runs with every communication alone, then with those as flows that met others, until nobody else did. Where
- * many meet, or new ones keep communication, all that ever may are simulated, and there is nothing to look at. */
-static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
+/* Runs with every communication at its fixed length, then again with those that met others as flows, until no more
+ * meet. If many meet, or after MOST_ROUNDS, all that may ever meet are simulated as flows, which needs no check. */
+static enum mq_status run_rounds(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
 {
 	struct mq_sharing *sharing = &sim->sharing;
 	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
@@ -357,13 +356,13 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 	if (sure)
 		mq_sharing_all(sharing);
 	for (uint32_t round = 0;; round++) {
-		if (too_dear(sim, err)) {
+		if (over_limit(sim, err)) {
 			*verdict = MQ_VERDICT_REFUSED;
 			return MQ_OK;
 		}
 		sim->steps->expected += steps_of(sim);
 		mq_walk_init(&sim->walk, &sim->ev, sim->arena);
-		if (sim->request->view.fold && sharing->n_flows) /* with all replicas of those that are marked */
+		if (sim->request->view.fold && sharing->n_flows) /* the marked communications and all their replicas */
 			MQ_TRY(mq_sim_folded_init(sim, err));
 		prepare(sim);
 		simulate(sim, verdict);
@@ -380,7 +379,7 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 		if (sure || *verdict != MQ_VERDICT_OK ||
 		    !mq_sharing_contended(sharing, sim->walk.start_s, sim->walk.finish_s))
 			return MQ_OK;
-		begin_again(sim, mark);
+		reset_run(sim, mark);
 		if (round + 1 == MOST_ROUNDS || sharing->n_flows > sharing->n_neighbours / MANY) {
 			mq_sharing_may_contend(sharing);
 			sure = true;
@@ -430,8 +429,8 @@ enum mq_status mq_execute_simgrid_counted(const struct mq_exec_request *request,
 		mq_sharing_find_slowed(&sim->sharing);
 		MQ_TRY(mq_sharing_mark_paced(&sim->sharing, err));
 	}
-	MQ_TRY(settle(sim, verdict, err));
-	timeline->inexact = sim->costing.uneven; /* some rank left out is not like its representative */
+	MQ_TRY(run_rounds(sim, verdict, err));
+	timeline->inexact = sim->costing.uneven; /* a rank left out differs from its representative */
 	if (timeline->inexact)
 		return mq_sim_folded_apart(sim, &timeline->apart_s, err);
 	if (*verdict != MQ_VERDICT_OK)

@@ -1,24 +1,24 @@
-/* slow.c - see share.h: communication that compute slows, on links that others use too.
+/* slow.c - see share.h: communications that compute slows, on links with other users.
  *
- * Alone, such a collective follows every change of its device's compute; as flows, it keeps the pace that it starts
- * with (lanes.c). The choice must not depend on which flows overlapped in one round of a run, nor on
- * whether its ranks are simulated one by one or folded. So it is settled by the links alone: flows, where one of them
- * has another user at any time. Replicas of a folded user count as users. SPDX-License-Identifier: Apache-2.0 */
+ * At its fixed length, such a collective follows every change of its device's compute; as flows, it keeps the speed of
+ * its start (lanes.c). The choice must not depend on which flows overlapped in one round of a run, nor on whether ranks
+ * are folded. So the links alone decide: it runs as flows if one of its links ever has another user. Replicas of a
+ * folded user count as users. SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"
 
 struct owners {
 	struct mq_sharing *f;
-	uint32_t *first;   /* [users] number of its first replica among all replicas of all users */
-	uint32_t *of_link; /* [links] 1 + replica that was seen there first */
-	bool *shared;      /* [links] another was seen too */
+	uint32_t *first;   /* [users] index of its first replica among all users' replicas */
+	uint32_t *of_link; /* [links] 1 + first replica seen there */
+	bool *shared;      /* [links] a second replica was seen */
 };
 
-struct crossing {
+struct visit {
 	struct owners *o;
-	uint32_t replica; /* among all */
-	bool look, found; /* rather than note: is any of the links shared? */
+	uint32_t replica; /* index among all users' replicas */
+	bool look, found; /* look: do not note, but set `found` if a link is shared */
 };
 
 static uint32_t replicas_of(struct mq_sharing *f, uint32_t m)
@@ -28,8 +28,8 @@ static uint32_t replicas_of(struct mq_sharing *f, uint32_t m)
 	return fold ? mq_replica_flows_count(fold->replica_flows, f->c->communication[m].task) : 1;
 }
 
-/* The links of one replica that another flow can slow. */
-static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *replica, struct mq_err *err)
+/* Notes one replica's links (fatpipes apart), or looks for a shared one. */
+static enum mq_status visit_links(struct visit *x, const struct mq_replica_flow *replica, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = x->o->f->c->cluster;
 
@@ -55,8 +55,8 @@ static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *re
 	return MQ_OK;
 }
 
-/* Every replica of a communication; n_shared: those with a link that others use, where that is looked for. */
-static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
+/* Notes the links of all replicas of a communication, or (n_shared) counts the replicas that have a shared link. */
+static enum mq_status visit_replicas(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
 	const struct mq_fold *fold = f->c->view.fold;
@@ -64,7 +64,7 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 	uint32_t n = replicas_of(f, m);
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct crossing x = { .o = o, .replica = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
+		struct visit x = { .o = o, .replica = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
 		struct mq_replica_flow replica = { .n = communication->n,
 						   .rank = communication->rank,
 						   .n_flows = communication->n_flows,
@@ -72,15 +72,15 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 
 		if (fold)
 			MQ_TRY(mq_replica_flows_get(fold->replica_flows, communication->task, i, &replica, err));
-		MQ_TRY(cross(&x, &replica, err));
+		MQ_TRY(visit_links(&x, &replica, err));
 		if (n_shared)
 			*n_shared += x.found;
 	}
 	return MQ_OK;
 }
 
-/* Can compute change the pace of this communication? */
-static bool has_pace(const struct mq_sharing *f, uint32_t event)
+/* Can compute slow this communication? */
+static bool can_be_slowed(const struct mq_sharing *f, uint32_t event)
 {
 	const struct mq_costing *c = f->c;
 	const struct mq_schedule *s = c->view.schedule;
@@ -111,8 +111,8 @@ static void number_replicas(struct owners *o, struct mq_arena *scratch)
 	}
 }
 
-/* Marks the events that have a pace and share links. Replicas of which only some share are not alike.
- * n_shared: [communications] MQ_NONE = not looked at yet. */
+/* Marks as flows the events that compute can slow and that share links; uneven: only some replicas share links.
+ * n_shared: [communications] MQ_NONE = not counted yet. */
 static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
@@ -124,7 +124,7 @@ static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *
 			continue;
 		if (n_shared[m] == MQ_NONE) {
 			n_shared[m] = 0;
-			MQ_TRY(cross_all(o, m, &n_shared[m], err));
+			MQ_TRY(visit_replicas(o, m, &n_shared[m], err));
 		}
 		if (n_shared[m] || f->mixed[f->user_of[m]])
 			mq_sharing_mark(f, e);
@@ -144,11 +144,11 @@ enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
 
 	for (uint32_t e = 0; e < f->ev->n; e++)
-		any |= paced[e] = has_pace(f, e);
+		any |= paced[e] = can_be_slowed(f, e);
 	if (any) {
 		number_replicas(&o, &scratch);
 		for (uint32_t m = 0; m < f->c->n_communications; m++)
-			MQ_TRY(cross_all(&o, m, NULL, err));
+			MQ_TRY(visit_replicas(&o, m, NULL, err));
 		MQ_TRY(mark_paced(&o, paced, n_shared, err));
 	}
 	return MQ_OK;

@@ -1,11 +1,11 @@
-/* window.c - see share.h: who may meet, or slow whom, whatever the times.
+/* window.c - see share.h: events that may meet or slow each other, by the schedule's order alone.
  *
- * Tasks of one stream never overlap; and with lo(t) = the last task of the device's compute stream that is before t,
- * hi(t) = the first that is after it (along stream order and dependencies), two tasks of a device cannot overlap if hi
- * of one <= lo of the other. Links whose users have no device in common are taken as shared. The same windows tell
- * which compute tasks a communication may slow.
+ * Tasks of one stream never overlap. Let lo(t) be the last task of the device's compute stream that precedes t, and
+ * hi(t) the first that follows it, along stream order and dependencies. Two tasks of a device cannot overlap if hi of
+ * one <= lo of the other. Users of a link that have no device in common count as meeting. The same windows (lo, hi)
+ * give the compute tasks that a communication may slow.
  *
- * Not seen: order imposed through other devices. It only costs time: such events are simulated.
+ * Order that other devices impose is not seen, which only costs time: such events are simulated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ struct window {
 
 /* ---- windows ----------------------------------------------------------------------------------- */
 
-static int64_t reach(const struct mq_sharing *f, const int64_t *known, uint32_t task)
+static int64_t position_from(const struct mq_sharing *f, const int64_t *known, uint32_t task)
 {
 	return f->position[task] >= 0 ? f->position[task] : known[task];
 }
@@ -40,7 +40,7 @@ static void find_windows(struct mq_sharing *f)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_task *t = &s->task[i];
 		uint32_t *queue = &last[t->device * MQ_N_STREAMS + t->stream];
-		/* A group's members start together: only what precedes the group precedes them. */
+		/* A group's members start together, so none precedes another. */
 		before[i] =
 			*queue != MQ_NONE && t->group && s->task[*queue].group == t->group ? before[*queue] : *queue;
 		*queue = i;
@@ -51,16 +51,16 @@ static void find_windows(struct mq_sharing *f)
 	for (uint32_t k = 0; k < n_order; k++)
 		for (uint32_t i = ev->first[order[k]]; i != MQ_NONE; i = ev->next[i]) {
 			const struct mq_task *t = &s->task[i];
-			if (before[i] != MQ_NONE && reach(f, f->lo, before[i]) > f->lo[i])
-				f->lo[i] = reach(f, f->lo, before[i]);
+			if (before[i] != MQ_NONE && position_from(f, f->lo, before[i]) > f->lo[i])
+				f->lo[i] = position_from(f, f->lo, before[i]);
 			for (uint32_t d = t->dep_first; d < t->dep_first + t->n_deps; d++)
-				if (reach(f, f->lo, s->dep[d]) > f->lo[i])
-					f->lo[i] = reach(f, f->lo, s->dep[d]);
+				if (position_from(f, f->lo, s->dep[d]) > f->lo[i])
+					f->lo[i] = position_from(f, f->lo, s->dep[d]);
 		}
 	for (uint32_t k = n_order; k-- > 0;)
 		for (uint32_t i = ev->first[order[k]]; i != MQ_NONE; i = ev->next[i]) {
 			const struct mq_task *t = &s->task[i];
-			int64_t mine = reach(f, f->hi, i);
+			int64_t mine = position_from(f, f->hi, i);
 			if (before[i] != MQ_NONE && mine < f->hi[before[i]])
 				f->hi[before[i]] = mine;
 			for (uint32_t d = t->dep_first; d < t->dep_first + t->n_deps; d++)
@@ -96,8 +96,8 @@ static void need_windows(struct mq_sharing *f)
 
 MQ_COMPARE(by_lo, struct window, MQ_ORDER(a->lo, b->lo) ?: MQ_ORDER(a->event, b->event))
 
-/* Marks every window that overlaps one of another colour. In the order of lo, a window overlaps an
- * earlier one if that one's hi is beyond its lo: the two largest hi of different colours suffice. */
+/* Marks every window that overlaps one of another colour. In order of lo, a window overlaps an earlier one whose hi is
+ * beyond its lo; the two largest hi of different colours suffice to tell. */
 static void mark_overlaps(struct mq_sharing *f, struct window *w, uint32_t n)
 {
 	int64_t hi1 = INT64_MIN, hi2 = INT64_MIN; /* largest hi; largest of another colour */
@@ -117,7 +117,7 @@ static void mark_overlaps(struct mq_sharing *f, struct window *w, uint32_t n)
 			hi2 = w[i].hi;
 		}
 	}
-	/* And backwards: the next window of another colour begins before this one must have ended. */
+	/* Backwards: this window overlaps a later one of another colour whose lo is before its hi. */
 	uint32_t next = n, other = n; /* nearest later window; nearest of another colour than it */
 	for (uint32_t i = n; i-- > 0;) {
 		if (next < n && w[next].colour != w[i].colour)
@@ -128,7 +128,7 @@ static void mark_overlaps(struct mq_sharing *f, struct window *w, uint32_t n)
 	}
 }
 
-/* A device that all users of a link have in common, or MQ_NONE. seen: [devices], zeroed, and left so. */
+/* The lowest device that all users of a link have in common, or MQ_NONE. seen: [devices], all zero before and after. */
 static uint32_t common_device(struct mq_sharing *f, uint32_t link, uint32_t *seen)
 {
 	uint32_t found = MQ_NONE, n = 0, from = f->link_first[link], to = f->link_first[link + 1];
@@ -149,7 +149,7 @@ static uint32_t common_device(struct mq_sharing *f, uint32_t link, uint32_t *see
 	return found;
 }
 
-/* on_link: [users], those of the link are set. */
+/* Marks the events on `device`, of users in on_link[users], whose windows overlap. */
 static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *on_link, struct window *room)
 {
 	uint32_t n = 0;
@@ -170,9 +170,9 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 
 struct all_sets {
 	struct window *room; /* [tasks] */
-	bool *lost;          /* [users] shared all the time */
+	bool *always_met;    /* [users] taken as meeting others all the time */
 	uint32_t *seen;      /* [devices] */
-	bool any_lost;
+	bool any_always_met;
 };
 
 static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
@@ -185,7 +185,7 @@ static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link
 		return;
 	}
 	for (uint32_t k = f->link_first[link]; k < f->link_first[link + 1]; k++)
-		all->any_lost = all->lost[f->link_user[k]] = true;
+		all->any_always_met = all->always_met[f->link_user[k]] = true;
 }
 
 void mq_sharing_may_contend(struct mq_sharing *f)
@@ -193,12 +193,12 @@ void mq_sharing_may_contend(struct mq_sharing *f)
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_schedule *s = f->c->view.schedule;
 	struct all_sets all = { .room = mq_arena_array(&scratch, s->n_tasks, struct window),
-				.lost = mq_arena_array(&scratch, f->n_users, bool),
+				.always_met = mq_arena_array(&scratch, f->n_users, bool),
 				.seen = mq_arena_array(&scratch, s->n_devices, uint32_t) };
 
 	mq_sharing_each_set(f, look_at_set, &all);
-	for (uint32_t e = 0; e < f->ev->n && all.any_lost; e++)
-		if (f->communication[e] != MQ_NONE && all.lost[f->user_of[f->communication[e]]])
+	for (uint32_t e = 0; e < f->ev->n && all.any_always_met; e++)
+		if (f->communication[e] != MQ_NONE && all.always_met[f->user_of[f->communication[e]]])
 			mq_sharing_mark(f, e);
 }
 
@@ -212,7 +212,7 @@ static void mark_slowed(struct mq_sharing *f, uint32_t event)
 	}
 }
 
-/* Compute tasks inside the window of a communication that interferes, and that communication. */
+/* Marks communications that interfere, if compute tasks lie in their window, and those compute tasks. */
 void mq_sharing_find_slowed(struct mq_sharing *f)
 {
 	const struct mq_costing *c = f->c;
@@ -232,7 +232,7 @@ void mq_sharing_find_slowed(struct mq_sharing *f)
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		first[d + 1] += first[d];
 	uint32_t n_compute = first[s->n_devices];
-	int32_t *change = mq_arena_array(f->arena, n_compute + 1, int32_t); /* windows begun - ended */
+	int32_t *change = mq_arena_array(f->arena, n_compute + 1, int32_t); /* windows that begin - end here */
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
 		const struct mq_device *d = &c->cluster->device[s->device[t->device]];
