@@ -4,11 +4,6 @@
 
 #include "lowering/program.h"
 
-const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
-{
-	return &low->plan->config[low->plan->config_of[op]];
-}
-
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
 {
 	return mq_pipeline_rank(low->plan->pipeline, low->num.n_ranks, stage);

@@ -500,11 +500,14 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	mq_template_end(low);
 }
 
-void mq_pass_deferred(struct mq_low *low, uint32_t stage)
+void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 {
+	mq_template_begin(low, stage, MQ_PASS_REDUCE);
 	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++)
 		for (uint32_t n = mq_low_deferred(low, op_at(&low->num, stage, i)); n > 0; n--)
 			compute(low, op_at(&low->num, stage, i), &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);
+	mq_sync_reduce(low, stage);
+	mq_template_end(low);
 }
 
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)

@@ -254,7 +254,10 @@ void mq_low_number(struct mq_low *low);
 /* The unit of each op, unit_of[n_ops]: a layer, as many layers of a stage as uniform recomputation takes together, or
  * what stands between layers. Of `low`, the plan, the model and num.stage_of are read. */
 void mq_low_units(const struct mq_low *low, uint32_t *unit_of);
-const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
+static inline const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
+{
+	return &low->plan->config[low->plan->config_of[op]];
+}
 /* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
@@ -356,8 +359,8 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, s
 /* ---- passes.c: forward, backward, weight gradients of a stage ------------------------------------- */
 void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
-/* Gradients of weights that micro-batches left for REDUCE. */
-void mq_pass_deferred(struct mq_low *low, uint32_t stage);
+/* What a step's last micro-batch is followed by: gradients of weights that micro-batches left for it, then reductions. */
+void mq_pass_reduce(struct mq_low *low, uint32_t stage);
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 
 /* ---- shards.c: who holds what -------------------------------------------------------------------- */
@@ -406,7 +409,8 @@ void mq_sync_gathered(struct mq_low *low);
 bool mq_sync_gathers_first(const struct mq_low *low, uint32_t stage);
 /* Gathering of the buckets whose parameters `op` is the first to use in a forward pass, which waits for it. */
 void mq_sync_before(struct mq_low *low, uint32_t op);
-void mq_pass_reduce(struct mq_low *low, uint32_t stage);
+/* Reduction of all buckets that no micro-batch reduces. */
+void mq_sync_reduce(struct mq_low *low, uint32_t stage);
 void mq_pass_post(struct mq_low *low, uint32_t stage);
 
 /* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */

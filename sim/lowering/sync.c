@@ -517,10 +517,8 @@ static void publish(struct mq_low *low, uint32_t stage)
 	}
 }
 
-void mq_pass_reduce(struct mq_low *low, uint32_t stage)
+void mq_sync_reduce(struct mq_low *low, uint32_t stage)
 {
-	mq_template_begin(low, stage, MQ_PASS_REDUCE);
-	mq_pass_deferred(low, stage);
 	for (uint32_t i = low->buckets.first[stage]; i < low->buckets.first[stage + 1]; i++)
 		if (low->buckets.bucket[i].late ||
 		    (!every_micro_batch(low, &low->buckets.bucket[i]) && !low->plan->overlap_grads))
@@ -529,7 +527,6 @@ void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 		if (low->model->op[op].tied != MQ_NONE &&
 		    (low->num.stage_of[op] == stage || low->num.stage_of[low->model->op[op].tied] == stage))
 			reduce_tied(low, stage, op);
-	mq_template_end(low);
 }
 
 void mq_pass_post(struct mq_low *low, uint32_t stage)
