@@ -11,6 +11,8 @@
 		 : MQ_DECIDES_U32, double           \
 		 : MQ_DECIDES_F64)
 
+MQ_NAMES(mq_recompute_method_name, enum mq_recompute_method, MQ_N_RECOMPUTE_METHODS, "block", "uniform")
+
 static const struct mq_decision rows[MQ_N_DECISIONS] = {
 #define MQ_DECISION(id, nth, type, field, default_of, ...)                \
 	[MQ_DECISION_##id] = { .name = #field,                            \
@@ -84,6 +86,15 @@ void mq_plan_copy_decisions(struct mq_plan *to, const struct mq_plan *from)
 	to->explicit = from->explicit;
 	for (int d = 0; d < MQ_N_DECISIONS; d++)
 		mq_plan_set_value(to, d, mq_plan_value(from, d));
+}
+
+uint32_t mq_plan_stage_count(const struct mq_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		n = plan->config[i].stage >= n ? plan->config[i].stage + 1 : n;
+	return n;
 }
 
 uint32_t mq_plan_properties(const struct mq_plan *plan)
