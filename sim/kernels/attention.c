@@ -28,8 +28,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "maquette/cost.h"
-
 enum { TILE = 128 };
 
 enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)

@@ -98,6 +98,11 @@ struct mq_device_calib {
 	double power_s;            /* the limit holds for what is drawn in the mean of so long */
 	const char *price_source;  /* where the price is from and when, for people; NULL = not said */
 };
+/* The share of its full clock that a device computes at. */
+static inline double mq_cost_clock(const struct mq_device_calib *device)
+{
+	return device->clock > 0 ? device->clock : 1;
+}
 
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 

@@ -59,12 +59,6 @@ MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const str
 
 /* ---- power: kernels/power.c ------------------------------------------------------------------------- */
 
-/* The share of its full clock that a device computes at. */
-static inline double mq_cost_clock(const struct mq_device_calib *device)
-{
-	return device->clock > 0 ? device->clock : 1;
-}
-
 /* What some work takes of a device at full clock, seconds and joules beyond the idle device's: `clocked` goes with the
  * clock, `other` does not (memory keeps its own). For wait_s it waits for a host that is too slow: kernels at a lower
  * clock take of that, those of works that wait so, waiting_s of clocked_s. */
