@@ -1,11 +1,11 @@
-/* answers.c - what a plan's time depends on: the best plan of a point judged again with one thing changed. The plan
- * stays the same, so an elasticity is that of the hardware, not of the search.
+/* answers.c - what a plan's time depends on: judges the best plan of a point again with one change. The plan stays the
+ * same, so an elasticity measures the hardware, not the search.
  *
  * Sensitivity: every link class and device type of the platform, at the factors 1 - s and 1 + s; elasticity = relative
  * change of the step time / relative change of the target (-1: twice the bandwidth halves the time, to first order).
- * The batch changes by whole micro-batches, so its factors differ. Break-even: where two plans take the same time, by
- * bisection of log(factor) between 1/32 and 32 after a scan for a change of sign; with several crossings the first
- * above the lowest factor is found. SPDX-License-Identifier: Apache-2.0 */
+ * The batch changes by whole micro-batches, so its factors differ. Break-even: the factor at which two plans take the
+ * same time, by a scan from 1/32 to 32 for a change of sign, then bisection of log(factor); of several crossings the
+ * one at the lowest factor. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "study/study.h"
 #include "base/csv.h"
 
-/* Judges plans under the point's question with one change more; a batch of 0 leaves the batch. */
+/* Judges plans under the point's question with one more change; batch 0 = unchanged. */
 static enum mq_status judge_changed(const struct mq_answering *a, const char *change, double batch,
 				    const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
@@ -42,7 +42,7 @@ static enum mq_status judge_changed(const struct mq_answering *a, const char *ch
 static void put_sensitivity(const struct mq_answering *a, const char *target, double factor, const struct mq_result *r)
 {
 	double base_s = a->outcome.best[0].result.step_time_s;
-	double elasticity = (r->step_time_s / base_s - 1) / (factor - 1) + 0.0; /* no "-0" */
+	double elasticity = (r->step_time_s / base_s - 1) / (factor - 1) + 0.0; /* + 0.0 turns -0 into 0 */
 	struct mq_csv_writer w = { .file = a->row->file, .path = "row" };
 
 	fputs("\nS,", w.file);
@@ -66,7 +66,7 @@ static enum mq_status ask_target(const struct mq_answering *a, const char *targe
 	return MQ_OK;
 }
 
-/* One micro-batch fewer or more (or s of them), the samples of a micro-batch as they are. */
+/* Changes the number of micro-batches by the share s (at least by one), at equal samples per micro-batch. */
 static enum mq_status ask_batch(const struct mq_answering *a)
 {
 	const struct mq_plan *best = a->outcome.best[0].plan;
@@ -115,7 +115,7 @@ enum mq_status mq_study_sensitivity(const struct mq_answering *a)
 struct contest {
 	struct mq_answering *a;
 	const struct mq_plan *plan[2];
-	double time_s[2]; /* of the last question */
+	double time_s[2]; /* step times at the newest factor */
 };
 
 /* *gap < 0: plan A is faster. */
@@ -141,7 +141,7 @@ static const char *winner(double gap)
 	return gap < 0 ? "A" : gap > 0 ? "B" : "tie";
 }
 
-/* First factor of the scan after which the winner is another; false: none. */
+/* Finds the first interval of the scan in which the winner changes; *found = false: none. */
 static enum mq_status scan(struct contest *c, double at[2], double gap[2], bool *found, char ends[2][8])
 {
 	double before = 0, g;
@@ -207,7 +207,7 @@ static enum mq_status find_tie(struct contest *c, double *factor, char ends[2][8
 	return ask_gap(c, (at[0] + at[1]) / 2, &gap[0]);
 }
 
-/* A plan that cannot run there is an answer, too: the row says so. */
+/* If a plan cannot run at a factor, the row says so. */
 enum mq_status mq_study_breakeven(struct mq_answering *a)
 {
 	struct contest c = { .a = a, .time_s = { (double)NAN, (double)NAN } };

@@ -52,7 +52,7 @@ MQ_COMPARE(by_size, struct bar,
 	   MQ_ORDER(fmax(fabs(b->down_pct), fabs(b->up_pct)), fmax(fabs(a->down_pct), fabs(a->up_pct))) ?:
 		   strcmp(a->target, b->target))
 
-/* The bars of one point that are not nothing, largest first. */
+/* Lists the nonzero bars of one point, largest first. */
 static uint32_t find_bars(const struct mq_csv *s, const char *point, double base_s, struct bar *bar)
 {
 	uint32_t n = 0;
@@ -137,7 +137,7 @@ static uint32_t index_of(const struct mq_study *s, uint32_t axis, const char *va
 	return i;
 }
 
-/* Over the last two axes with several values; the others at those of the fastest point. Of one axis a line. */
+/* Draws the last two axes with several values, the others fixed at the fastest point; a single axis as a line. */
 static enum mq_status heat_map(struct drawing *d)
 {
 	const struct mq_study *s = d->study;

@@ -1,9 +1,9 @@
-/* jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its own devices as if it
- * were alone, then all run at once (judge/coscheduled.h).
+/* jobs.c - a point of a study with several jobs: searches each job's plan (or takes the given one) on the job's devices
+ * alone, then simulates all jobs at once (judge/coscheduled.h).
  *
- * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and job_links.csv one
- * per link that jobs share and job that uses it: its bytes per step, and the share of what the link carries in a step
- * of that job. Links with most bytes first, at most MOST_LINKS of them. SPDX-License-Identifier: Apache-2.0 */
+ * whatif.csv has one row per point (the worst slowdown and its job), jobs.csv one per job, and job_links.csv one per
+ * shared link and job that uses it: the job's bytes per step, and their share of what the link could carry in a step of
+ * the job. At most MOST_LINKS links, those with most bytes first. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,19 +18,19 @@ struct jobs {
 	const struct mq_point *point;
 	const char *plan_path;
 	struct mq_arena arena;
-	struct mq_session *session; /* [n_jobs], open where `open` */
+	struct mq_session *session; /* [n_jobs]; `open` counts those opened */
 	bool *open;
 	struct mq_search_outcome *outcome;
 	struct mq_session whole; /* the platform with all its devices */
 	bool whole_open;
 	struct mq_coscheduled together;
-	bool crashed; /* a simulator died over one of the plans */
+	bool crashed; /* a simulator died while judging a plan */
 	struct mq_err *err;
 };
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
 
-/* *verdict and *why where a job has no plan. */
+/* Finds every job's plan; sets *verdict and *why if a job has none. */
 static enum mq_status find_plans(struct jobs *g, const char **verdict, const char **why)
 {
 	*verdict = NULL;
@@ -162,7 +162,7 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 		mq_study_jobs_nothing(w, g->study, verdict, why);
 		return MQ_OK;
 	}
-	for (uint32_t j = 0; j < g->together.n_jobs; j++) { /* as files hold them: what is equal in a table is equal */
+	for (uint32_t j = 0; j < g->together.n_jobs; j++) { /* round as tables do, so that equal cells are equal */
 		struct mq_coscheduled_score *s = &g->together.job[j];
 
 		s->alone_s = mq_round9(s->alone_s);

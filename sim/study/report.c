@@ -1,6 +1,6 @@
-/* report.c - report.html of a study: one file, nothing fetched: the question, the answers, tables, figures as inline
- * SVG, each axis, the fastest point's plan, assumptions, where every parameter comes
- * from, and the command that makes it again. SPDX-License-Identifier: Apache-2.0 */
+/* report.c - report.html of a study, one file that loads nothing: question, answers, tables, figures as inline SVG,
+ * each axis, the fastest point's plan, assumptions, sources of parameters, and the command that makes it again.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const char *path_of(struct report *r, const char *name)
 	return mq_arena_printf(&r->p.arena, "%s/%s", r->p.dir, name);
 }
 
-/* A figure as a picture of its own: an id in one SVG is not that of another. */
+/* Embeds a figure as an image, so that ids of several SVGs do not clash. */
 static void put_figure(struct report *r, const char *name)
 {
 	FILE *f = fopen(path_of(r, mq_arena_printf(&r->p.arena, "%s.svg", name)), "r");
@@ -49,7 +49,7 @@ static void put_assumptions(struct report *r)
 	      r->p.f);
 }
 
-/* What is wired to what; nothing where graphviz is not there. */
+/* Draws the cluster's topology; nothing without graphviz. */
 static enum mq_status put_topology(struct report *r, const struct mq_session *s)
 {
 	struct mq_err why = MQ_ERR_INIT;
@@ -67,7 +67,8 @@ static enum mq_status put_topology(struct report *r, const struct mq_session *s)
 	return MQ_OK;
 }
 
-/* The fastest point once more: its plan, and what it was made of. Of several jobs: the cluster of the first point. */
+/* Opens the fastest point again for its plan, cluster and parameters. With several jobs: only the first job's
+ * cluster. */
 static enum mq_status put_best(struct report *r, const struct mq_point *point, const char *plan_path)
 {
 	struct mq_asked asked = point->job ? point->job[0].asked : point->asked;
@@ -92,7 +93,7 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 	return status;
 }
 
-/* An axis of the study against what its points are ranked by; a line for each combination of the other axes. */
+/* Draws the ranking figure over one axis; a line for each combination of the other axes. */
 static void put_axis(struct report *r, const struct mq_csv *csv, uint32_t x, const char *const column[3])
 {
 	const struct mq_study *s = r->study;

@@ -1,4 +1,4 @@
-/* rows.c - the row of a study's point: search (or judge) it, and say what came of it.
+/* rows.c - writes the row of a study's point: searches it (or judges its plan) and reports the result.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ const char *mq_axis_column(const struct mq_axis *axis)
 	return strcmp(axis->key, "devices") ? axis->key : "only_devices";
 }
 
-/* The parts of a row behind the axes. */
+/* Does a row have these columns (a table of result.def)? */
 static bool has_part(const struct mq_study *study, enum mq_table_id part)
 {
 	switch (part) {
@@ -58,7 +58,7 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	return text;
 }
 
-/* A point without a plan: the verdict says why, the column `plan` in words. */
+/* The row of a point without a plan: its verdict, and the reason in column `plan`. */
 static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict, const char *why)
 {
 	for (enum mq_table_id t = 0; t < MQ_N_TABLES; t++)
@@ -92,7 +92,7 @@ static void put_best(struct mq_answering *a)
 		   mq_plan_describe(best->plan, s->cluster, &a->session.arena));
 }
 
-/* Quantiles of the step over draws; empty where every rank for itself is too much to simulate. */
+/* Quantiles of the step over jitter samples; empty if simulating every rank is too much. */
 static enum mq_status put_jitter(struct mq_answering *a)
 {
 	struct mq_jitter_samples d;
@@ -112,7 +112,7 @@ static struct mq_goodput goodput(const struct mq_answering *a)
 	return mq_session_goodput(&a->session, best->plan, &best->result, &a->point->failures);
 }
 
-/* With all that failures cost, where they are asked for. */
+/* Time, price and energy of an epoch; with failures, their cost included. */
 static void put_epoch(const struct mq_answering *a)
 {
 	const struct mq_candidate *best = &a->outcome.best[0];
@@ -126,7 +126,7 @@ static void put_epoch(const struct mq_answering *a)
 		   mq_step_kWh(s->cluster, best->plan, epoch_s));
 }
 
-/* Row and further lines of a point that has a plan. */
+/* Writes the row and further lines of a point that has a plan. */
 static enum mq_status put_answer(struct mq_answering *a)
 {
 	const struct mq_candidate *best = &a->outcome.best[0];
@@ -187,7 +187,7 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
 						put_point(&a, plan_path, &crashed);
 	mq_session_close(&a.session);
-	if (status == MQ_ETIME) { /* no simulator lived through it */
+	if (status == MQ_ETIME) { /* every simulator died over it */
 		rewind(w.file);
 		w.column = 0;
 		mq_study_put_head(&w, study, point);

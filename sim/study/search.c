@@ -1,10 +1,10 @@
-/* search.c - the plan of a point of a study: searched for or given; or why there is none.
+/* search.c - finds the plan of a study's point, by search or as given, or the reason why there is none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "study/study.h"
 
-/* `plan`: the one given, or NULL. */
+/* Opens the point's session; *plan: the given plan, or NULL. */
 static enum mq_status open_point(const struct mq_study *study, const struct mq_point *point, struct mq_session *s,
 				 struct mq_plan **plan, struct mq_err *err)
 {
@@ -18,7 +18,7 @@ static enum mq_status open_point(const struct mq_study *study, const struct mq_p
 	return mq_plan_check(*plan, s->model, s->cluster, &s->train, err);
 }
 
-/* A given plan instead of a search: an outcome of one candidate. */
+/* Judges a given plan; the outcome has it as its one candidate. */
 static enum mq_status judge_given(struct mq_plan *given, struct mq_session *s, struct mq_search_outcome *outcome,
 				  struct mq_err *err)
 {
@@ -50,7 +50,7 @@ enum mq_status mq_study_search(const struct mq_study *study, const struct mq_poi
 		      mq_search_session(session, &point->search, NULL, outcome, err);
 }
 
-/* Of jobs, the first that is refused. */
+/* With several jobs: of the first that is refused. */
 const char *mq_study_refused(const struct mq_study *study, const struct mq_point *point, struct mq_arena *arena)
 {
 	const char *why = NULL;
@@ -75,7 +75,7 @@ const char *mq_study_refused(const struct mq_study *study, const struct mq_point
 	return why;
 }
 
-/* What the engines said, where they proposed nothing. */
+/* The engines' reasons if they proposed nothing. */
 static const char *why_none(const struct mq_search_outcome *outcome, struct mq_arena *arena)
 {
 	const char *text = "no feasible plan";

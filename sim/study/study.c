@@ -28,7 +28,7 @@ static char *trimmed(struct mq_arena *arena, const char *text, size_t n)
 	return mq_arena_printf(arena, "%.*s", (int)n, text);
 }
 
-/* "job.NAME.KEY": KEY, and where NAME begins and its length; else the key itself, *length 0. */
+/* Splits "job.NAME.KEY": returns KEY and sets *name and *length; any other key is returned whole with *length 0. */
 static const char *job_key(const char *key, const char **name, size_t *length)
 {
 	const char *dot = strncmp(key, "job.", 4) ? NULL : strchr(key + 4, '.');
@@ -38,7 +38,7 @@ static const char *job_key(const char *key, const char **name, size_t *length)
 	return *length ? dot + 1 : key;
 }
 
-/* The option of that name: of the question or of the search; NULL where the key is none. */
+/* The option of the question or the search that the key names; NULL: none. */
 static const struct mq_arg *option_of(const char *key)
 {
 	const struct mq_arg *row = mq_arg_find(mq_question_args, key);
@@ -46,7 +46,7 @@ static const struct mq_arg *option_of(const char *key)
 	return row ? row : mq_arg_find(mq_search_args, key);
 }
 
-/* Has the option that a key sets one of these flags? */
+/* Has the key's option one of these flags? */
 static bool has_flag(const char *key, uint32_t flags)
 {
 	const char *name;
@@ -56,7 +56,7 @@ static bool has_flag(const char *key, uint32_t flags)
 	return row && row->flags & flags;
 }
 
-/* "NAME, NAME,key=value;key=value": does what follows a separator belong to the software before it? */
+/* "NAME, NAME,key=value;key=value": does the text after a separator belong to the software before it? */
 static bool is_option_of_software(const char *full, const char *rest)
 {
 	const char *name, *key;
@@ -66,7 +66,7 @@ static bool is_option_of_software(const char *full, const char *rest)
 	return !strcmp(key, "software") && memchr(rest, '=', strcspn(rest, ",;"));
 }
 
-/* Length of the first item of a list; *next is what follows its separator, or NULL. */
+/* Length of the first item of a list; *next: the text after its separator, or NULL. */
 static size_t item_length(const char *key, const char *list, const char **next)
 {
 	for (const char *c = list; *c; c++)
@@ -111,7 +111,7 @@ struct reading {
 	bool allow_exec;
 };
 
-/* Every software that is listed. */
+/* Adds every shipped software as a value. */
 static enum mq_status each_software(struct reading *r, struct mq_axis *axis)
 {
 	const struct mq_shipped *shipped = r->study->shipped;
@@ -145,7 +145,7 @@ static enum mq_status add_range(struct mq_axis *axis, uint32_t *room, struct rea
 	if (from > to)
 		return mq_bad(r->err, "%s: %s = %s has no value; write the lesser number first", r->path, axis->key,
 			      item);
-	/* By counting, so that rounding errors do not add up. */
+	/* Computed from i, so that rounding errors do not add up. */
 	for (int i = 0;; i++) {
 		double v = multiply ? from * pow(step, i) : from + i * step;
 
@@ -155,7 +155,7 @@ static enum mq_status add_range(struct mq_axis *axis, uint32_t *room, struct rea
 	}
 }
 
-/* Takes a key of the study's own; *own is false where it is none. */
+/* Reads a key of the study's own; *own = false: the key is not one. */
 static enum mq_status own_key(struct reading *r, const char *key, const char *value, bool *own)
 {
 	struct mq_study *s = r->study;
@@ -231,7 +231,7 @@ static enum mq_status refuse_job_key(const struct reading *r, const char *full, 
 		r->path, full, names);
 }
 
-/* Notes the job that a key is of; refuses keys that are not a job's own. */
+/* Adds the job that a key names; refuses keys that a job cannot have. */
 static enum mq_status take_job(struct reading *r, const char *full)
 {
 	struct mq_study *s = r->study;
@@ -261,7 +261,7 @@ static bool is_jitter(const char *key)
 	return !strncmp(key, "jitter.", 7);
 }
 
-/* The values of a key: one, or a list with ranges. */
+/* Adds the values of a key: one, or a list with ranges. */
 static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const char *value)
 {
 	uint32_t room = 0;
@@ -361,7 +361,7 @@ bool mq_study_joined(const struct mq_study *study, uint32_t axis)
 	return joined;
 }
 
-/* Axes whose values go in pairs. */
+/* Joins the axes that vary together. */
 static enum mq_status join_axes(struct mq_study *s, struct mq_err *err)
 {
 	char *group, *rest = s->together ? mq_arena_strdup(s->arena, s->together) : NULL;
@@ -476,8 +476,7 @@ static char *without_blanks(struct mq_arena *arena, const char *text)
 	return copy;
 }
 
-/* What was written under a name of its own gets its real one: the calibration that belongs beside it, if it has one,
- * before it. */
+/* Renames a platform written under a temporary name, and first the calibration beside it, if there is one. */
 static bool put_in_place(const char *half, const char *path, struct mq_arena *arena)
 {
 	const char *calib = mq_platform_calib_path(half, arena);
@@ -485,9 +484,8 @@ static bool put_in_place(const char *half, const char *path, struct mq_arena *ar
 	return (access(calib, F_OK) || !rename(calib, mq_platform_calib_path(path, arena))) && !rename(half, path);
 }
 
-/* Writes the platform of platform.* keys once; its name is the hash of what it says. Processes that need it at
- * the same time wait for the one that writes it, which leaves nothing half when it is killed: the next one
- * writes the same file anew. */
+/* Writes the platform of platform.* keys once, under the hash of its text. Processes that need it at the same time wait
+ * for its writer; if that is killed, nothing half-written is left, and the next one writes the file again. */
 static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
 				    const struct mq_list *files, struct mq_shipped *shipped, const char *dir,
 				    struct mq_arena *arena, const char **path, struct mq_err *err)
@@ -510,7 +508,7 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 		return mq_bad(err, "%s: cannot write: %s", half, strerror(errno));
 	while (fcntl(fd, F_OFD_SETLKW, &lock) && errno == EINTR)
 		;
-	if (!access(*path, R_OK)) { /* another process was faster: half may be what it renamed */
+	if (!access(*path, R_OK)) { /* another process wrote it; it may have renamed the calibration alone */
 		unlink(half);
 	} else {
 		status = mq_platform_generate(spec, calib, half, err);
@@ -535,13 +533,13 @@ static enum mq_status parse_point(struct mq_point *p, struct mq_argv *v, struct 
 	mq_search_options_settle(&p->search);
 	MQ_TRY(mq_asked_limits(&p->asked, &limits, err));
 	mq_asked_limit_simulation(&p->asked);
-	/* Points run side by side, so each judges alone; plans to print are not needed. */
+	/* Points run in parallel, so each uses one worker; only the best plan is needed. */
 	p->asked.jobs = 1;
 	p->search.top = 1;
 	return MQ_OK;
 }
 
-/* The study's own keys change what is asked of a point's plans. */
+/* Hashes the study's own keys that change a row. */
 static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
 {
 	hash = mq_hash(hash, &study->sensitivity, sizeof(study->sensitivity));
@@ -556,7 +554,7 @@ static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
 	return hash;
 }
 
-/* Weak scaling: the batch of the first size, times the growth of the cluster. */
+/* Weak scaling: the batch of the first cluster size, times the growth of the cluster. */
 static enum mq_status grow_batch(const struct mq_study *study, const char *const *value, struct mq_arena *arena,
 				 const char **batch, struct mq_err *err)
 {
@@ -575,7 +573,7 @@ static enum mq_status grow_batch(const struct mq_study *study, const char *const
 	return MQ_OK;
 }
 
-/* VALUE, or VALUE:KEY=VALUE,... where further options belong to this value of the axis. */
+/* Sets an option of the platform from VALUE, or several from VALUE:KEY=VALUE,... */
 static enum mq_status set_platform(struct mq_platform_spec *spec, const char *key, const char *value,
 				   struct mq_arena *arena, struct mq_err *err)
 {
@@ -589,16 +587,17 @@ static enum mq_status set_platform(struct mq_platform_spec *spec, const char *ke
 
 struct asking {
 	const struct mq_study *study;
-	const char *job; /* whose question; NULL = that of the study */
+	const char *job; /* name of the job asked about; NULL = the study */
 	struct mq_arena *arena;
 	struct mq_platform_spec spec;
 	struct mq_argv v;
-	const char *platform; /* platform.* keys as text */
-	struct mq_list calib; /* files whose device types they may name */
+	const char *platform; /* the platform.* keys as text */
+	struct mq_list calib; /* files of device types that these may name */
 	struct mq_err *err;
 };
 
-/* The key as this question has it: its own, or the study's that it does not override; else NULL. */
+/* The key without "job.NAME.", if it applies to this question: its own key, or a key of the study that the job does not
+ * override; else NULL. */
 static const char *key_for(const struct asking *a, const char *full)
 {
 	const char *name, *key;
@@ -646,7 +645,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		MQ_TRY(grow_batch(a->study, point->value, a->arena, &value, a->err));
 	if (has_flag(key, MQ_ARG_FILE))
 		point->hash = mq_hash_file(point->hash, value);
-	if (!strcmp(key, "software")) { /* the shipped ones are in the study's context */
+	if (!strcmp(key, "software")) { /* study->context covers the shipped files */
 		const char *file = mq_arena_printf(a->arena, "%.*s", (int)strcspn(value, ",;"), value);
 
 		point->hash = mq_hash_file(point->hash, file);
@@ -660,7 +659,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 	return MQ_OK;
 }
 
-/* The question of a job, or of the study; point->value is there. */
+/* Fills the point's question for a job (NULL: the study); point->value is set. */
 static enum mq_status ask(const struct mq_study *study, const char *job, const char *platform_dir,
 			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {

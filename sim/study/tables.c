@@ -1,10 +1,9 @@
-/* tables.c - answers from a study's rows: scaling, losses, the front of time against cost, and what all tables say in
- * words.
+/* tables.c - answers from a study's rows: scaling, losses, the Pareto front of time and cost, and sentences about all
+ * tables.
  *
- * Points are compared inside a *series*: points that agree on every axis but the one in question. Scaling:
- * efficiency = samples/s per device of the cluster, against the smallest cluster of its series. Loss: step time against
- * the point of the series where nothing is changed (a factor of 1, a spread of 0; else the first value).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Points are compared within a *series*: the points that differ on one axis alone. Scaling: efficiency = samples/s per
+ * device of the cluster, relative to the smallest cluster of its series. Loss: step time relative to the series'
+ * unchanged point (a factor of 1, a spread of 0; else the first value). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,8 @@ struct tables {
 	FILE *words;
 	struct mq_csv csv;           /* whatif.csv */
 	uint32_t *index;             /* [n_points * n_axes] value of a point on an axis */
-	double *rate, *step_s, *usd; /* [n_points] columns that are asked often */
-	double *efficiency;          /* [n_points], where scaling is asked */
+	double *rate, *step_s, *usd; /* [n_points] columns */
+	double *efficiency;          /* [n_points], if scaling is asked */
 	struct mq_err *err;
 };
 
@@ -35,8 +34,8 @@ static const char *value(const struct tables *t, uint32_t point, uint32_t axis)
 	return t->study->axis[axis].value[at(t, point, axis)];
 }
 
-/* "batch = 32, gpu = A100": the axes with several values, but for those of `without`. */
-static const char *place(struct tables *t, uint32_t point, bool (*without)(const char *key))
+/* "batch = 32, gpu = A100": the point's values on axes of several values, `without` some. */
+static const char *point_name(struct tables *t, uint32_t point, bool (*without)(const char *key))
 {
 	const char *s = "";
 
@@ -76,7 +75,7 @@ static bool same_series(const struct tables *t, uint32_t p, uint32_t q, bool (*w
 	return true;
 }
 
-/* Against the smallest cluster of the point's series that has a plan; itself where none is smaller. */
+/* Scaling efficiency of a point relative to the smallest cluster of its series that has a plan (may be itself). */
 static double efficiency(struct tables *t, uint32_t point)
 {
 	uint32_t ref = point;
@@ -88,7 +87,7 @@ static double efficiency(struct tables *t, uint32_t point)
 	return t->rate[point] / size_of(t, point) / (t->rate[ref] / size_of(t, ref));
 }
 
-/* Per series, by growing size: where the efficiency falls under the study's. */
+/* Says, for the series of `first`, up to which cluster size the efficiency stays above the study's. */
 static void say_scaling(struct tables *t, uint32_t first)
 {
 	uint32_t last_good = MQ_NONE, bad = MQ_NONE;
@@ -104,7 +103,7 @@ static void say_scaling(struct tables *t, uint32_t first)
 		    (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)) &&
 		    (last_good == MQ_NONE || size_of(t, q) > size_of(t, last_good)))
 			last_good = q;
-	fprintf(t->words, "scaling (%s): ", place(t, first, is_size));
+	fprintf(t->words, "scaling (%s): ", point_name(t, first, is_size));
 	if (last_good == MQ_NONE) {
 		fprintf(t->words, "no cluster has a plan\n");
 		return;
@@ -129,8 +128,8 @@ static enum mq_status scaling(struct tables *t)
 		t->efficiency[p] = efficiency(t, p);
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_scaling, t->dir, &t->arena, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++)
-		mq_csv_row(&w, "%u,%s,%g,%g,%g,%g", p, place(t, p, is_size), size_of(t, p), t->step_s[p], t->rate[p],
-			   t->efficiency[p]);
+		mq_csv_row(&w, "%u,%s,%g,%g,%g,%g", p, point_name(t, p, is_size), size_of(t, p), t->step_s[p],
+			   t->rate[p], t->efficiency[p]);
 	MQ_TRY(mq_csv_close(&w, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		bool first = true;
@@ -143,7 +142,7 @@ static enum mq_status scaling(struct tables *t)
 	return MQ_OK;
 }
 
-/* ---- losses: the same question with something changed ------------------------------------------------------ */
+/* ---- losses: the same question with one change ------------------------------------------------------ */
 
 static bool is_loss(const char *key)
 {
@@ -151,8 +150,8 @@ static bool is_loss(const char *key)
 	       !strncmp(key, "linkname.", 9) || !strncmp(key, "device.", 7);
 }
 
-/* The axis's value where nothing is changed. */
-static uint32_t neutral(const struct mq_axis *axis)
+/* The index of the axis's unchanged value. */
+static uint32_t unchanged_value(const struct mq_axis *axis)
 {
 	double want = !strncmp(axis->key, "spread.", 7) ? 0 : 1, v;
 
@@ -162,8 +161,8 @@ static uint32_t neutral(const struct mq_axis *axis)
 	return 0;
 }
 
-/* The point that differs from `point` on one axis alone. */
-static uint32_t moved(const struct tables *t, uint32_t point, uint32_t axis, uint32_t to)
+/* The point that has value `to` on `axis`, else the values of `point`. */
+static uint32_t point_at(const struct tables *t, uint32_t point, uint32_t axis, uint32_t to)
 {
 	uint32_t stride = 1;
 
@@ -179,7 +178,7 @@ static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 	uint32_t worst_point = MQ_NONE;
 
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
-		uint32_t ref = moved(t, p, axis, neutral(x));
+		uint32_t ref = point_at(t, p, axis, unchanged_value(x));
 		double loss = t->step_s[p] / t->step_s[ref] - 1;
 
 		if (p == ref)
@@ -193,7 +192,7 @@ static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 	}
 	if (worst_point != MQ_NONE && !isnan(worst))
 		fprintf(t->words, "loss: %s changes step time by %+.2f %% at worst (%s)\n", x->key, 100 * worst,
-			place(t, worst_point, NULL));
+			point_name(t, worst_point, NULL));
 }
 
 static enum mq_status losses(struct tables *t)
@@ -201,7 +200,7 @@ static enum mq_status losses(struct tables *t)
 	struct mq_csv_writer w = { 0 };
 
 	for (uint32_t a = 0; a < t->study->n_axes; a++) {
-		/* of what varies together nothing is a loss of its own */
+		/* axes that vary together have no losses of their own */
 		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key) || mq_study_joined(t->study, a))
 			continue;
 		if (!w.file)
@@ -211,7 +210,7 @@ static enum mq_status losses(struct tables *t)
 	return mq_csv_close(&w, t->err);
 }
 
-/* ---- time against cost --------------------------------------------------------------------------------- */
+/* ---- time and cost --------------------------------------------------------------------------------- */
 
 enum { MOST_SAID = 6 };
 
@@ -224,7 +223,7 @@ static double *column(struct tables *t, const char *name)
 	return v;
 }
 
-/* Seconds and $ of a thousand samples: batches differ. */
+/* Seconds and $ of a thousand samples, since batches differ. */
 static double time_of(const struct tables *t, uint32_t p)
 {
 	return 1000 / t->rate[p];
@@ -251,7 +250,7 @@ static const char *unlike(const struct tables *t, uint32_t p)
 	return judged && !like ? "; no measured run is like it" : "";
 }
 
-/* The fastest of all points that run, the cheapest of those whose price is known, and which have none. */
+/* Says the fastest point, the cheapest of known price, and the points without a price. */
 static void say_prices(struct tables *t)
 {
 	uint32_t fastest = MQ_NONE, cheapest = MQ_NONE, unknown = 0;
@@ -263,24 +262,24 @@ static void say_prices(struct tables *t)
 		if (fastest == MQ_NONE || time_of(t, p) < time_of(t, fastest))
 			fastest = p;
 		if (isnan(cost_of(t, p)) && unknown++ < 3)
-			list = mq_arena_printf(&t->arena, "%s%s%s", list, *list ? "; " : "", place(t, p, NULL));
+			list = mq_arena_printf(&t->arena, "%s%s%s", list, *list ? "; " : "", point_name(t, p, NULL));
 		else if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
 			cheapest = p;
 	}
-	fprintf(t->words, "fastest: %s: %.4g samples/s", place(t, fastest, NULL), t->rate[fastest]);
+	fprintf(t->words, "fastest: %s: %.4g samples/s", point_name(t, fastest, NULL), t->rate[fastest]);
 	if (isnan(cost_of(t, fastest)))
 		fprintf(t->words, ", at a price that is not known%s\n", unlike(t, fastest));
 	else
 		fprintf(t->words, " at $%.4g per 1000%s\n", cost_of(t, fastest), unlike(t, fastest));
 	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000%s\n",
-		unknown ? " of those with a price" : "", place(t, cheapest, NULL), t->rate[cheapest],
+		unknown ? " of those with a price" : "", point_name(t, cheapest, NULL), t->rate[cheapest],
 		cost_of(t, cheapest), unlike(t, cheapest));
 	if (unknown)
 		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n",
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
 }
 
-/* Of so many points that could be said, those behind the first few. */
+/* Says how many of n points were not listed after the first MOST_SAID. */
 static void say_left_out(struct tables *t, const char *what, uint32_t n)
 {
 	if (n > MOST_SAID)
@@ -288,7 +287,7 @@ static void say_left_out(struct tables *t, const char *what, uint32_t n)
 			n - MOST_SAID > 1 ? "s are" : " is");
 }
 
-/* At which price of its devices each point costs as much per sample as the cheapest, which is on other devices. */
+/* Says the device price at which each point would cost as much per sample as the cheapest point. */
 static void say_price_ties(struct tables *t)
 {
 	uint32_t cheapest = MQ_NONE, said = 0;
@@ -307,13 +306,13 @@ static void say_price_ties(struct tables *t)
 			continue;
 		fprintf(t->words,
 			"break-even price: %s costs as much per sample as the cheapest at $%.4g a device and hour, not $%.4g\n",
-			place(t, p, NULL), price * share, price);
+			point_name(t, p, NULL), price * share, price);
 	}
 	say_left_out(t, "break-even price", said);
 }
 
-/* What an epoch takes and costs, and the fewest devices that keep the days and the money asked for; of equals the
- * cheaper. */
+/* Says the time and cost of an epoch, and the point of fewest devices (then lowest cost) within the limits asked
+ * for. */
 static void say_epoch(struct tables *t)
 {
 	const struct mq_study *s = t->study;
@@ -326,7 +325,7 @@ static void say_epoch(struct tables *t)
 		double days = seconds[p] / 86400;
 		if (isnan(days) || said++ >= MOST_SAID)
 			continue;
-		fprintf(t->words, "an epoch: %s: %.4g days", place(t, p, NULL), days);
+		fprintf(t->words, "an epoch: %s: %.4g days", point_name(t, p, NULL), days);
 		if (fast[p] > 0)
 			fprintf(t->words, ", 80 %% within %.4g to %.4g", days * fast[p] / t->step_s[p],
 				days * slow_s[p] / t->step_s[p]);
@@ -350,8 +349,8 @@ static void say_epoch(struct tables *t)
 		fputs("an epoch: no point takes as little as was asked for\n", t->words);
 		return;
 	}
-	fprintf(t->words, "an epoch, fewest devices: %s: %.0f devices, %.4g days", place(t, best, NULL), devices[best],
-		seconds[best] / 86400);
+	fprintf(t->words, "an epoch, fewest devices: %s: %.0f devices, %.4g days", point_name(t, best, NULL),
+		devices[best], seconds[best] / 86400);
 	if (!isnan(usd[best]))
 		fprintf(t->words, ", %s", mq_text_usd(usd[best], money));
 	fputc('\n', t->words);
@@ -370,8 +369,8 @@ static enum mq_status pareto(struct tables *t)
 		return MQ_OK;
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_pareto, t->dir, &t->arena, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
-		char *label = mq_arena_strdup(&t->arena, place(t, p, NULL));
-		for (char *c = label; (c = strchr(c, ',')); c++) /* gnuplot ends a column at any comma */
+		char *label = mq_arena_strdup(&t->arena, point_name(t, p, NULL));
+		for (char *c = label; (c = strchr(c, ',')); c++) /* to gnuplot every comma ends a column */
 			*c = ';';
 		if (!isnan(cost_of(t, p)))
 			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p), label);
@@ -384,7 +383,7 @@ static enum mq_status pareto(struct tables *t)
 
 /* ---- words --------------------------------------------------------------------------------------------- */
 
-/* Which upgrade buys most, per point: the lowest step time among better hardware. */
+/* Says for each point the hardware upgrade that shortens its step most. */
 static enum mq_status say_upgrades(struct tables *t)
 {
 	struct mq_csv s;
@@ -400,7 +399,7 @@ static enum mq_status say_upgrades(struct tables *t)
 			const char *target = mq_csv_word(&s, r, "target");
 			double g = 1 - mq_csv_number(&s, r, "step_time_s") / t->step_s[p];
 
-			/* More of anything is an upgrade, but of latency less; the batch is not hardware. */
+			/* An upgrade is a factor above 1, of latency below 1; the batch is not hardware. */
 			if (strcmp(mq_csv_word(&s, r, "point"), id) || !strcmp(target, "batch") ||
 			    (strstr(target, ".latency") != NULL) != (mq_csv_number(&s, r, "factor") < 1) || !(g > gain))
 				continue;
@@ -410,14 +409,15 @@ static enum mq_status say_upgrades(struct tables *t)
 		}
 		if (best)
 			fprintf(t->words, "upgrade (%s): %g times %s buys most: step time %.2f %% shorter\n",
-				place(t, p, NULL), factor, best, 100 * gain);
+				point_name(t, p, NULL), factor, best, 100 * gain);
 		else
-			fprintf(t->words, "upgrade (%s): nothing alone makes the plan faster\n", place(t, p, NULL));
+			fprintf(t->words, "upgrade (%s): nothing alone makes the plan faster\n",
+				point_name(t, p, NULL));
 	}
 	return MQ_OK;
 }
 
-static enum mq_status say_ties(struct tables *t)
+static enum mq_status say_breakeven(struct tables *t)
 {
 	struct mq_csv b;
 
@@ -425,7 +425,7 @@ static enum mq_status say_ties(struct tables *t)
 	for (uint32_t r = 0; r < b.n_rows; r++) {
 		uint32_t p = (uint32_t)mq_csv_number(&b, r, "point");
 
-		fprintf(t->words, "break-even (%s): %s\n", place(t, p, NULL), mq_csv_word(&b, r, "answer"));
+		fprintf(t->words, "break-even (%s): %s\n", point_name(t, p, NULL), mq_csv_word(&b, r, "answer"));
 	}
 	return MQ_OK;
 }
@@ -439,7 +439,7 @@ static enum mq_status say_jobs(struct tables *t)
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		const char *link = "";
 
-		fprintf(t->words, "jobs (%s):", place(t, p, NULL));
+		fprintf(t->words, "jobs (%s):", point_name(t, p, NULL));
 		if (strcmp(mq_csv_word(&t->csv, p, "verdict"), "ok"))
 			fprintf(t->words, " %s: %s", mq_csv_word(&t->csv, p, "verdict"),
 				mq_csv_word(&t->csv, p, "message"));
@@ -466,7 +466,7 @@ static enum mq_status say_jobs(struct tables *t)
 	return MQ_OK;
 }
 
-/* What a column says, each text once: of "plan", why points have none. */
+/* Says each distinct text of a column once; column "plan": the reasons why points have no plan. */
 static void say_once(struct tables *t, const char *column)
 {
 	bool none = !strcmp(column, "plan");
@@ -481,7 +481,8 @@ static void say_once(struct tables *t, const char *column)
 		if (!*text || (none && !isnan(t->rate[p])) || before)
 			continue;
 		if (none)
-			fprintf(t->words, "no plan: %s: %s: ", place(t, p, NULL), mq_csv_word(&t->csv, p, "verdict"));
+			fprintf(t->words, "no plan: %s: %s: ", point_name(t, p, NULL),
+				mq_csv_word(&t->csv, p, "verdict"));
 		fprintf(t->words, "%s%s", none ? "" : "assumed: ", text);
 		if (none && after)
 			fprintf(t->words, "; and %u more point%s", after, after > 1 ? "s" : "");
@@ -514,7 +515,7 @@ static enum mq_status all_answers(struct tables *t)
 		say_epoch(t);
 	if (s->sensitivity > 0)
 		MQ_TRY(say_upgrades(t));
-	return s->breakeven_target ? say_ties(t) : MQ_OK;
+	return s->breakeven_target ? say_breakeven(t) : MQ_OK;
 }
 
 enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words, struct mq_err *err)

@@ -62,7 +62,7 @@ void mq_trust_place_of(struct mq_trust *t, const struct mq_trust_point *p, struc
 	memcpy(place->x, x, sizeof(x));
 	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
 		place->word[i] = word_of(t, p->word[i]);
-	if (!strcmp(p->word[MQ_TRUST_parent], "generic")) /* what all inherit makes nobody kin */
+	if (!strcmp(p->word[MQ_TRUST_parent], "generic")) /* every software inherits it, so it makes no kin */
 		place->word[MQ_TRUST_parent] = place->word[MQ_TRUST_software];
 }
 
@@ -90,7 +90,7 @@ double mq_trust_distance(const struct mq_trust_place *a, const struct mq_trust_p
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
 
-/* Columns as the index has them, and how many a table must have. */
+/* Columns in the index's order; a table must have the first N_NEEDED. */
 enum {
 	TABLE,
 	ID,
@@ -157,7 +157,7 @@ static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uin
 	r.publisher = mq_csv_text(csv, row, c[SOURCE]);
 	r.source = word_of(t, r.publisher);
 	mq_trust_place_of(t, &r.point, &r.place);
-	/* Three numbers: no text, which has no byte of 0, is the same. */
+	/* Texts and these ids share one index of bytes: ids have zero bytes, texts have none. */
 	const uint32_t group[] = { word_of(t, r.table), r.place.word[MQ_TRUST_software],
 				   word_of(t, mq_csv_text(csv, row, c[GROUP])) };
 	r.group = number_of(t, group, sizeof(group));
@@ -224,7 +224,7 @@ const char *mq_trust_path(struct mq_arena *arena)
 	return access(path, F_OK) ? NULL : path;
 }
 
-/* The shipped index: rows with scores. */
+/* Loads the shipped index, whose rows must have scores. */
 static enum mq_status load(struct mq_trust *t, const char *path, struct mq_err *err)
 {
 	MQ_TRY(mq_trust_add(t, path, false, err));
@@ -259,7 +259,7 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
-/* Five digits are enough for intervals, and half the size. */
+/* Rounds to five digits: enough for intervals, half the file size. */
 static double five(double value)
 {
 	char text[32];

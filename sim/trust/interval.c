@@ -1,14 +1,13 @@
-/* interval.c - see trust.h: what the measured runs near a question say of its step.
+/* interval.c - see trust.h: intervals of a predicted step from the measured runs near its question.
  *
- * A conformal method (Vovk, Gammerman & Shafer 2005; Lei et al. 2018, Distribution-free predictive inference): the
- * spread about a point is the geometric mean of the errors of all other publishers' runs, each weighted by
- * exp(-distance), and widened with their mean distance. Errors of one publisher go together, so that n runs of one count
- * as the root of n. Every run of the index has such a spread, made without its publisher, and its error in units of it,
- * the score. An interval reaches as far to both sides as the scores' quantile times the point's spread: the sides that
- * other publishers' runs fell on say nothing of a stranger's. So it holds as often as intervals of runs held that were
- * judged by strangers' runs alone.
+ * A conformal method (Vovk, Gammerman & Shafer 2005; Lei et al. 2018, Distribution-free predictive inference). The
+ * spread about a point is the geometric mean of the errors of other publishers' runs, weighted by exp(-distance) and
+ * widened with their mean distance. Errors of one publisher are correlated, so its n runs weigh as sqrt(n). Every run
+ * of the index has a score: its error in units of the spread about it, made without its publisher. An interval reaches
+ * to both sides by the scores' quantile times the point's spread (symmetric: the signs of other publishers' errors do
+ * not predict a new one's). So it holds as often as such intervals held for runs of unseen publishers.
  *
- * The user's own runs (--trust-with) count OWN_WEIGHT times all published ones at distance 0.
+ * A user's own run (--trust-with) at distance 0 weighs OWN_WEIGHT times all published ones together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "trust/trust.h"
 
@@ -17,10 +16,10 @@
 #include <string.h>
 
 static const double OWN_WEIGHT = 5;
-static const double NEARNESS = .1;      /* of scores, as a share of that of errors */
-static const double WIDENING = .1;      /* of the spread, per unit of the neighbours' mean distance, as its logarithm */
-static const double BIAS = .5;          /* of the neighbours' mean error that the middle of the interval takes over */
-static const double LEAST_SPREAD = .01; /* no machine repeats itself better */
+static const double NEARNESS = .1;      /* exponent per distance for scores, where errors have 1 */
+static const double WIDENING = .1;      /* of log(spread), per unit of the neighbours' mean distance */
+static const double BIAS = .5;          /* share of the neighbours' mean error by which the interval is shifted */
+static const double LEAST_SPREAD = .01; /* about a machine's own run-to-run variation */
 
 bool mq_trust_asked(const struct mq_trust_row *r, const struct mq_trust_without *without)
 {
@@ -29,14 +28,14 @@ bool mq_trust_asked(const struct mq_trust_row *r, const struct mq_trust_without 
 		strcmp(r->publisher, without->publisher) != 0);
 }
 
-/* What the neighbours of a place say: logarithms of measured / predicted. */
+/* Centre and spread of log(measured / predicted) among a place's neighbours. */
 struct spread {
 	double middle, spread;
 };
 
 /* Weighted sums over the rows, published or own. */
 struct sums {
-	double weight, error, deviation, distance; /* deviation: of logarithms of errors about the middle */
+	double weight, error, deviation, distance; /* deviation: sum of log |error - middle| */
 	uint32_t n;
 };
 
@@ -60,7 +59,7 @@ static void add_up(const struct mq_trust *t, const double *d, const struct mq_tr
 				t->row[i].share * exp(-d[i]) * log(LEAST_SPREAD + fabs(t->row[i].error - middle));
 }
 
-/* d[n] of all rows; arena scratch. */
+/* Distances to all rows, d[n] in the arena. */
 static double *distances(const struct mq_trust *t, const struct mq_trust_place *place, struct mq_arena *arena)
 {
 	double *d = mq_arena_array(arena, t->n, double);
@@ -106,7 +105,7 @@ void mq_trust_score(struct mq_trust *t)
 	mq_trust_sort(t);
 }
 
-/* The score that a share of the published rows that are asked do not exceed, the near ones counting more. */
+/* The quantile `share` of the published rows' scores, near rows weighing more. */
 static double score_quantile(const struct mq_trust *t, const double *d, const struct mq_trust_without *without,
 			     double share)
 {
@@ -126,11 +125,11 @@ static double score_quantile(const struct mq_trust *t, const double *d, const st
 	return score;
 }
 
-/* ---- the like rows in words ------------------------------------------------------------------------------ */
+/* ---- description of the like rows ------------------------------------------------------------------------------ */
 
 /* "all on A", "12 on A", "none on A": how many of the rows have the place's word. */
-static const char *shared(const struct mq_trust *t, const uint32_t *row, uint32_t n, const struct mq_trust_place *p,
-			  int word, const char *text, struct mq_arena *arena)
+static const char *shared_words(const struct mq_trust *t, const uint32_t *row, uint32_t n,
+				const struct mq_trust_place *p, int word, const char *text, struct mq_arena *arena)
 {
 	uint32_t found = 0;
 
@@ -140,9 +139,9 @@ static const char *shared(const struct mq_trust *t, const uint32_t *row, uint32_
 				    mq_arena_printf(arena, "%s %s", found ? "all" : "none", text);
 }
 
-/* ", 16 to 512 GPUs", of the rows that have any. */
-static const char *range(const struct mq_trust *t, const uint32_t *row, uint32_t n, int number, const char *text,
-			 const char *behind, struct mq_arena *arena)
+/* ", 16 to 512 GPUs": range over the rows in which the number is above 0. */
+static const char *range_words(const struct mq_trust *t, const uint32_t *row, uint32_t n, int number, const char *text,
+			       const char *behind, struct mq_arena *arena)
 {
 	double least = INFINITY, most = 0;
 
@@ -157,7 +156,7 @@ static const char *range(const struct mq_trust *t, const uint32_t *row, uint32_t
 			      mq_arena_printf(arena, ", %.0f %s%s%s", most, text, most > 1 ? "s" : "", behind);
 }
 
-/* The like rows, or the nearest one (n 1); the nearest is row[0]. */
+/* Words the like rows, or with n 1 the nearest alone; row[0] is the nearest. */
 static const char *describe(const struct mq_trust *t, const uint32_t *row, uint32_t n, const struct mq_trust_point *p,
 			    const struct mq_trust_place *place, struct mq_arena *arena)
 {
@@ -168,16 +167,16 @@ static const char *describe(const struct mq_trust *t, const uint32_t *row, uint3
 		   *kind = mq_arena_printf(arena, "of kind %s", w[MQ_TRUST_kind]);
 
 	if (n > 1) {
-		on = shared(t, row, n, place, MQ_TRUST_device, on, arena);
-		with = shared(t, row, n, place, MQ_TRUST_software, mq_arena_printf(arena, "%s or its kin", with),
-			      arena);
-		if (!strcmp(w[MQ_TRUST_software], "generic")) /* the question names none, as note_beyond says */
+		on = shared_words(t, row, n, place, MQ_TRUST_device, on, arena);
+		with = shared_words(t, row, n, place, MQ_TRUST_software, mq_arena_printf(arena, "%s or its kin", with),
+				    arena);
+		if (!strcmp(w[MQ_TRUST_software], "generic")) /* the question names no software; note_beyond says so */
 			with = "with software of their own";
-		kind = shared(t, row, n, place, MQ_TRUST_kind, kind, arena);
+		kind = shared_words(t, row, n, place, MQ_TRUST_kind, kind, arena);
 	}
 	return mq_arena_printf(arena, "%s, %s, %s%s%s; %s%s of %s", on, with, kind,
-			       range(t, row, n, MQ_TRUST_gpus, "GPU", "", arena),
-			       range(t, row, n, MQ_TRUST_seq, "token", " a sample", arena),
+			       range_words(t, row, n, MQ_TRUST_gpus, "GPU", "", arena),
+			       range_words(t, row, n, MQ_TRUST_seq, "token", " a sample", arena),
 			       n > 1 ? "the nearest is " : "", nearest->id, nearest->table);
 }
 
@@ -208,7 +207,8 @@ static void note_like(const struct mq_trust *t, const double *d, const struct mq
 	a->described = nearest == MQ_NONE ? "" : describe(t, row, a->like ? a->like : 1, p, place, arena);
 }
 
-/* ---- what lies beyond ------------------------------------------------------------------------------------ */
+/* ---- values beyond all measured runs
+ * ------------------------------------------------------------------------------------ */
 
 static bool any_has(const struct mq_trust *t, const struct mq_trust_place *p, const struct mq_trust_without *without,
 		    int word, int other)
@@ -241,7 +241,7 @@ add_beyond(struct mq_trust_answer *a, struct mq_arena *arena, const char *format
 	a->beyond = mq_arena_printf(arena, "%s%s%s", a->beyond, *a->beyond ? ", " : "", text);
 }
 
-/* A word that no run has, or none of the same generation. */
+/* Notes a word that no run has, or none of the same device generation. */
 static void note_word(const struct mq_trust *t, const struct mq_trust_point *p, const struct mq_trust_place *place,
 		      const struct mq_trust_without *without, int word, const char *before, const char *behind,
 		      struct mq_arena *arena, struct mq_trust_answer *a)
@@ -287,7 +287,7 @@ static void note_beyond(const struct mq_trust *t, const struct mq_trust_point *p
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		double most = most_of(t, without, numbers[i].number), value = p->number[numbers[i].number];
 
-		if (value > 1.0001 * most) /* the index has five digits */
+		if (value > 1.0001 * most) /* the index is rounded to five digits */
 			add_beyond(a, arena, "%.7g %s (%.7g measured)", value / numbers[i].unit, numbers[i].name,
 				   most / numbers[i].unit);
 	}
@@ -304,7 +304,7 @@ void mq_trust_put_answer(struct mq_csv_writer *w, const struct mq_trust_answer *
 void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const struct mq_trust_without *without,
 		  struct mq_arena *arena, struct mq_trust_answer *a)
 {
-	/* Runs of one publisher go together: what is exchangeable is the n publishers, of whom a stranger is one more. */
+	/* Publishers are exchangeable, not runs: the question's is one more beside the n (conformal correction). */
 	double n = t ? t->n_sources : 0, more = (n + 1) / fmax(n, 1);
 	struct spread spread;
 	struct mq_trust_place place;

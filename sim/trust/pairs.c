@@ -1,19 +1,19 @@
-/* pairs.c - see trust.h: which of two plans is faster, from pairs of published runs that differ in plan alone.
+/* pairs.c - see trust.h: how likely one plan is faster, from pairs of published runs that differ in plan alone.
  *
- * What two plans of one question share, their errors share: it drops out of the comparison. Of the pairs of measured
- * runs of one table, model, machine, batch and software, those count that were predicted to differ by as much, in plans
- * that differ by as much, near the question; P is the share of them whose order was predicted right, with half a vote
- * for neither. Each publisher counts by the root of its pairs. SPDX-License-Identifier: Apache-2.0 */
+ * Errors that two plans of one question have in common cancel when these are compared. P is the weighted share of
+ * measured pairs (of one table, model, machine, batch and software) whose order was predicted right, with a prior of
+ * one half. A pair weighs more the closer its predicted ratio, its plans' distance and its question are to those asked
+ * about; a publisher of n pairs weighs as sqrt(n). SPDX-License-Identifier: Apache-2.0 */
 #include "trust/trust.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double SAME_STEP = 1e-4; /* nearer than this, two predictions are of one plan */
+static const double SAME_STEP = 1e-4; /* predictions with a smaller |log ratio| count as one plan */
 static const double BY_RATIO = 1, BY_PLAN = .25, BY_DISTANCE = .1, PRIOR = .2;
 
-/* How much two plans differ: octaves of degrees, halved, and steps of recomputation and sharding. */
+/* Distance of two plans: half the octaves between degrees, the steps of recomputation, half the steps of sharding. */
 static double plan_distance(const struct mq_trust_point *a, const struct mq_trust_point *b)
 {
 	static const int degrees[] = { MQ_TRUST_tp, MQ_TRUST_pp, MQ_TRUST_cp, MQ_TRUST_ep, MQ_TRUST_dp };
@@ -84,7 +84,7 @@ double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const
 	double *near = mq_arena_array(&scratch, t->n, double);
 	double a_s = a->number[MQ_TRUST_step_s], b_s = b->number[MQ_TRUST_step_s];
 
-	mq_trust_place_of(t, a_s < b_s ? a : b, &place); /* of the faster: the same whoever is asked about */
+	mq_trust_place_of(t, a_s < b_s ? a : b, &place); /* at the faster plan, so that P(a, b) = 1 - P(b, a) */
 	for (uint32_t i = 0; i < t->n; i++)
 		if (mq_trust_asked(&t->row[i], without))
 			near[i] = exp(-BY_DISTANCE * mq_trust_distance(&place, &t->row[i].place)) /
@@ -97,7 +97,7 @@ double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const
 			all += weight;
 			right += pair[i].right ? weight : 0;
 		}
-	double p = fmax(right / all, .5); /* an order that is predicted is no worse than none */
+	double p = fmax(right / all, .5); /* a predicted order is at least as good as a guess */
 
 	return log_ratio(a, b) < SAME_STEP ? .5 : a_s < b_s ? p : 1 - p;
 }

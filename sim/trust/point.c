@@ -49,7 +49,7 @@ static double params_of(const struct mq_model *m)
 	return n;
 }
 
-/* The most ops of the plan that are computed again, and how gradients are reduced. */
+/* The plan's highest recomputation and gradient sharding of any op. */
 static void note_configs(const struct mq_plan *plan, double *n)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
