@@ -1,17 +1,17 @@
-/* collective.c - a collective or a send as a latency and rate-capped flows: the entry points.
+/* collective.c - the entry points: a collective or a send as a latency and rate-capped flows.
  *
- * Find what joins the ranks, choose algorithm and protocol as NCCL does (or take the forced ones), lay out the flows,
- * and cap each at the rate that makes it take bytes / bandwidth of that choice, so that flows alone take the estimated
- * time and flows that share links take longer.
+ * Finds the links that join the ranks, chooses algorithm and protocol as NCCL does (or takes forced ones), lists the
+ * flows, and caps their rates so that they take bytes / bandwidth of that choice when alone. So a collective alone
+ * takes the estimated time, and one that shares links takes longer.
  *
- * Not modelled: a choice that knows of contention (NCCL's does not either). SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: contention in the choice (NCCL ignores it, too). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"
 #include "maquette/schedule.h"
 #include "collectives/measured.h"
 
-#define ELEMENT_COPIES 1.5e9 /* elements per second of a channel: all-gather of 12 V100, 72 GB/s of fp32 */
+#define ELEMENT_COPIES 1.5e9 /* elements per second a channel copies one by one (12 V100, fp32 all-gather: 72 GB/s) */
 
 struct mq_coll_request mq_coll_request_of(const struct mq_task *t, uint32_t n, const uint32_t *rank)
 {
@@ -54,7 +54,7 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 		return MQ_OK;
 	}
 	if (request->kind == MQ_COLL_ALL_TO_ALL) {
-		/* Sends and receives: neither algorithm nor protocol can be chosen. */
+		/* NCCL builds it from sends and receives, which have no choice of algorithm or protocol. */
 		flows->algo = MQ_ALGO_RING;
 		flows->proto = MQ_PROTO_SIMPLE;
 		*cost = mq_all_to_all_cost(tune);
@@ -65,7 +65,7 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 	return MQ_OK;
 }
 
-/* Where a machine's own calls were measured, they replace the estimate of a free choice. */
+/* If calls were measured on the machine itself, they replace the estimate, unless algorithm or protocol is forced. */
 static bool take_measured(const struct mq_tune *tune, const struct mq_coll_request *request, struct mq_coll_cost *cost)
 {
 	const struct mq_link_calib *link = tune->n_nodes > 1 ? tune->topo->net_calib : tune->topo->intra_calib;
@@ -79,7 +79,7 @@ static bool take_measured(const struct mq_tune *tune, const struct mq_coll_reque
 	return true;
 }
 
-/* Parts that do not begin at multiples of 16 bytes are copied element by element. */
+/* NCCL copies parts that are not aligned to 16 bytes element by element. */
 static void slow_copies(const struct mq_coll_request *request, enum mq_proto proto, struct mq_coll_cost *cost)
 {
 	double bus_Bps = cost->most * ELEMENT_COPIES * mq_dtype_size(request->dtype);

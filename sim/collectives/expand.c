@@ -1,8 +1,8 @@
-/* expand.c - which bytes cross which pair of ranks under an algorithm.
+/* expand.c - the flows of an algorithm: bytes from rank to rank.
  *
- * One flow per edge carries the bytes of all steps and channels, so a communicator of n ranks gives O(n) flows. Inside
- * a node the orders found by the search are followed; between nodes every rail carries its share and stays on its rail
- * (odd nodes run their orders backwards, as NCCL's crossNic swap does).
+ * One flow per edge carries the bytes of all steps and channels, so n ranks give O(n) flows. Inside a node flows follow
+ * the orders found by search.c; between nodes every rail carries its share and stays on its rail (odd nodes run their
+ * orders backwards, as NCCL's crossNic swap does).
  *
  *   ring      per edge 2S(n-1)/n (all-reduce), S(n-1)/n (all-gather, reduce-scatter), S (broadcast,
  *             reduce: a chain from or to the root)
@@ -21,15 +21,15 @@
 
 #include "collectives/impl.h"
 
-#define ALL_PAIRS 128 /* largest all-to-all that lists every pair */
-#define SHIFTS    8   /* nodes that stand for all others beyond that */
+#define ALL_PAIRS 128 /* largest all-to-all of which every pair is a flow */
+#define SHIFTS    8   /* beyond that: nodes that stand for all others */
 
 struct expansion {
 	const struct mq_coll_request *request;
 	const struct mq_group *group;
 	const struct mq_topo *topo;
 	struct mq_flow_list *list;
-	double *edge; /* [n_local^2] bytes between two ranks of the node at hand */
+	double *edge; /* [n_local^2] bytes between two ranks of the current node */
 };
 
 static void add_flow(struct mq_flow_list *list, uint32_t src, uint32_t dst, double bytes)
@@ -85,8 +85,8 @@ static void add_local(struct expansion *x, uint8_t src, uint8_t dst, double byte
 	x->edge[src * x->topo->n_local + dst] += bytes;
 }
 
-/* Emit what was gathered for this node and clear it. */
-static void flush_local(struct expansion *x, uint32_t node, uint32_t to_node)
+/* Turns edge[] into flows from a node's ranks to those of to_node, and clears it. */
+static void emit_edges(struct expansion *x, uint32_t node, uint32_t to_node)
 {
 	uint32_t m = x->topo->n_local;
 
@@ -133,7 +133,7 @@ static void ring(struct expansion *x)
 			if (nodes == 1)
 				add_local(x, seq[n - 1], seq[0], share);
 		}
-		flush_local(x, k, k);
+		emit_edges(x, k, k);
 		for (uint32_t r = 0; nodes > 1 && r < rings; r++) {
 			uint32_t n = mq_ring_order(x->group, x->topo, r, k, k % 2, seq);
 
@@ -141,11 +141,11 @@ static void ring(struct expansion *x)
 			add_local(x, seq[n - 1], seq[n - 1], share);
 		}
 		if (nodes > 1)
-			flush_local(x, k, (k + 1) % nodes);
+			emit_edges(x, k, (k + 1) % nodes);
 	}
 }
 
-/* Both trees between the nodes: `share` of the vector through each node's rank `index`. */
+/* Flows of both trees between nodes: `share` of the vector through rank `index` of each node. */
 static void trees(struct expansion *x, uint32_t index, double share)
 {
 	uint32_t nodes = x->group->n_nodes;
@@ -177,7 +177,7 @@ static void chains(struct expansion *x)
 				add_local(x, seq[i + 1], seq[i], share);
 			}
 		}
-		flush_local(x, k, k);
+		emit_edges(x, k, k);
 	}
 }
 
@@ -189,7 +189,7 @@ static void tree(struct expansion *x)
 			trees(x, x->topo->ring[r][0], 1.0 / x->topo->n_rings);
 }
 
-/* The same bytes out of and into every rank of a node. */
+/* A cycle of flows over the ranks of each node: `bytes` out of and into every rank. */
 static void local_cycle(struct expansion *x, double bytes)
 {
 	for (uint32_t k = 0; k < x->group->n_nodes; k++) {
@@ -246,8 +246,8 @@ static void pat(struct expansion *x)
 		}
 }
 
-/* Every rank's traffic to other nodes, spread over a few of them. */
-static void spread(struct expansion *x, uint32_t node)
+/* Each rank's traffic to other nodes as flows to a few of them. */
+static void sample_nodes(struct expansion *x, uint32_t node)
 {
 	uint32_t nodes = x->group->n_nodes, size = size_of(x->group, node);
 	uint32_t shifts = nodes - 1 < SHIFTS ? nodes - 1 : SHIFTS;
@@ -277,7 +277,7 @@ static void all_to_all(struct expansion *x)
 		for (uint32_t i = 0; i < size; i++)
 			for (uint32_t d = 1; d < size; d++)
 				add_flow(x->list, mq_node_rank(group, k, i), mq_node_rank(group, k, i + d), part);
-		spread(x, k);
+		sample_nodes(x, k);
 	}
 }
 

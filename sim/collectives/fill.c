@@ -1,40 +1,37 @@
-/* fill.c - what NCCL's estimate leaves out at small and medium sizes.
+/* fill.c - losses at small and medium sizes that NCCL's estimate leaves out.
  *
- * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
- * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
- * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and
- * then only receives, for `fill` of a step. So the bandwidth is that of steps / (steps + fill). Over an NVSwitch before
- * Blackwell, half of it hides behind the next round, which the first of a chunk's two slices begins; over PCIe, bridges
- * between cards and on Blackwell nothing does (timed). Between nodes each piece of a rank's part (at most a step of
- * 512 kB) is stored and forwarded on its way between GPU, host and NIC: `fill` of its time on the wire is added at each
- * crossing.
- * 3. Trees (Simple). A chunk of a channel, a step of its buffer, is stored at each of the 2(ppn-1) +
- * 2 log2(N) hops before it goes on: the first one reaches the end after that many times its own.
- * 4. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
- * go through before anything arrives: 1 - 1/k round more, for a tree of nodes that for each of its
- *    2 log2(N) levels.
- * 5. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation).
- * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB; NCCL's figures hold
- * for the largest chunk.
+ * 1. Few channels. A small vector uses a share of the channels and gets that share of the bandwidth; a single LL
+ *    channel gets LONE_LL times its share, since NCCL's cap on LL holds for all channels together.
+ * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and then only receives,
+ *    for `fill` of a step: the bandwidth is multiplied by steps / (steps + fill). Over an NVSwitch before Blackwell half of
+ *    that overlaps the next round, which the first of a chunk's two slices begins; over PCIe, bridges between cards and
+ *    on Blackwell nothing does (timed). Between nodes each piece of a rank's part (at most a step of 512 kB) is stored
+ *    and forwarded between GPU, host and NIC: each crossing adds `fill` of its time on the wire.
+ * 3. Trees. A piece of each channel (Simple: a step of its buffer) is stored and forwarded at each of the 2(ppn-1) +
+ *    2 log2(N) hops: the first piece arrives after that many times its own time.
+ * 4. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to pass before anything
+ *    arrives: 1 - 1/k round more, in a tree of nodes for each of its 2 log2(N) levels.
+ * 5. Chunks of NVLS. Each chunk takes the time of chunk_B more bytes (synchronisation). Smaller vectors use smaller
+ *    chunks, so the bandwidth grows in steps up to 1 GB; NCCL's figures hold for the largest chunk.
  *
- * Not modelled: the fill of LL and LL128, whose pieces are small. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: the fill of LL128, and of LL but for trees. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"
 
 #define LONE_LL        1.5
-#define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
+#define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; 1.5 times that from Hopper on */
 #define LL_PIECE_B     4096.0
-#define CHUNK_STEPS    4.0 /* a chunk of a ring, in steps of the buffer */
+#define CHUNK_STEPS    4.0 /* a ring's chunk, in steps of the buffer */
 #define NVLS_CHUNK_B   131072.0
-#define NVLS_CHANNELS  16.0 /* of Hopper; twice as many from Blackwell on */
+#define NVLS_CHANNELS  16.0 /* of Hopper; twice that from Blackwell on */
 
 struct nvls {
-	double concurrent; /* chunks under way at a time: channels x heads */
+	double concurrent; /* chunks in flight: channels x heads */
 	double chunk_B, full, rounds, bw_Bps;
 };
 
-/* The size from which NCCL no longer uses this chunk. */
+/* The vector size from which NCCL uses a larger chunk than this. */
 static double nvls_edge(double chunk, bool tree, const struct nvls *v)
 {
 	double larger = 2 * chunk;
@@ -51,7 +48,7 @@ static double least_chunk(bool tree)
 	return tree ? 32768 : 16384;
 }
 
-/* Extra latency and bandwidth for a size under a given chunk. */
+/* Time of a vector with a given chunk size, as extra latency and bandwidth. */
 static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s, double *bw_Bps)
 {
 	double round = v->concurrent * chunk;
@@ -74,11 +71,11 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 	};
 	double chunk = least_chunk(tree), extra_s, bw_Bps, floor_s = 0;
 
-	while (t->bytes >= nvls_edge(chunk, tree, &v)) /* the one that NCCL takes for this size */
+	while (t->bytes >= nvls_edge(chunk, tree, &v)) /* NCCL's chunk for this size */
 		chunk *= 2;
 	double time = nvls_time(&v, t->bytes, chunk, &extra_s, &bw_Bps);
 
-	/* A larger vector takes at least what the largest one with smaller chunks takes. */
+	/* A vector takes at least the time of the largest one that uses a smaller chunk. */
 	for (double smaller = least_chunk(tree); smaller < chunk; smaller *= 2) {
 		double e, b;
 
@@ -88,8 +85,8 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 	cost->latency_s += extra_s + fmax(0, floor_s - time);
 }
 
-/* Of a round's fill, what does not hide behind the next round. */
-static double shown_fill(const struct mq_tune *t, double channels)
+/* The part of a round's fill that does not overlap the next round. */
+static double exposed_fill(const struct mq_tune *t, double channels)
 {
 	const struct mq_topo *topo = t->topo;
 	double round_B = t->n * channels * CHUNK_STEPS * topo->intra_calib->step_B;
@@ -104,7 +101,7 @@ static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, steps = all * (t->n - 1), piece, net;
 
 	if (t->n_nodes == 1) {
-		cost->bw_Bps *= steps / (steps + shown_fill(t, cost->most));
+		cost->bw_Bps *= steps / (steps + exposed_fill(t, cost->most));
 		return;
 	}
 	piece = fmin(t->bytes / t->n, t->topo->net_calib->step_B);
@@ -117,7 +114,7 @@ static double tree_hops(const struct mq_tune *t)
 	return 2 * ((double)t->n / t->n_nodes - 1 + floor(log2(t->n_nodes)));
 }
 
-/* On its way a chunk has its channel's part of a bus bandwidth, twice what the vector gets. */
+/* A chunk moves at its channel's share of the bus bandwidth, which is twice the algorithm bandwidth. */
 static void tree_simple_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	double step_B = (t->n_nodes > 1 ? t->topo->net_calib : t->topo->intra_calib)->step_B;
@@ -125,7 +122,7 @@ static void tree_simple_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 	cost->latency_s += tree_hops(t) * fmin(t->bytes, cost->busy * step_B) / (2 * cost->bw_Bps);
 }
 
-/* A tree by LL: each channel's piece is stored and forwarded at every hop. */
+/* Tree with LL: each hop stores and forwards a piece of each channel. */
 static void tree_ll_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	double channel_Bps = LL_CHANNEL_BPS * (t->topo->arch >= MQ_ARCH_HOPPER ? 1.5 : 1);

@@ -1,11 +1,11 @@
-/* fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of fluid.h, found anew
- * after each completion. SPDX-License-Identifier: Apache-2.0 */
+/* fluid.c - time of flows that start together on an idle cluster: rates of schedule/fluid.h, computed anew after each
+ * completion. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/collective.h"
 #include "schedule/fluid.h"
 
-/* Flows that have bytes and take time, on the links that they use, by dense ids. */
+/* The flows that take time, on the links they use, numbered densely. */
 struct flows {
 	struct mq_fluid net;
 	double *left_B; /* [net.n_flows] */
@@ -35,14 +35,14 @@ static enum mq_status add_flow(const struct mq_cluster *cluster, const struct mq
 		f->load_B[net->link[at++]] += flow->bytes;
 	}
 	if (isinf(cap) && at == net->first[net->n_flows])
-		return MQ_OK; /* nothing limits it: it takes no time */
+		return MQ_OK; /* no link limits it, so it takes no time */
 	f->left_B[net->n_flows] = flow->bytes;
 	net->cap_Bps[net->n_flows] = cap;
 	net->first[++net->n_flows] = at;
 	return MQ_OK;
 }
 
-/* Translate the flows to a compact network of the links they use. */
+/* Builds the compact network of the flows and the links they use. */
 static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
 				  uint32_t n_flows, struct mq_arena *scratch, struct flows *f, struct mq_err *err)
 {
@@ -75,7 +75,7 @@ static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32
 	return MQ_OK;
 }
 
-/* Routes first asked for here live on in the cluster's arena, so that one cannot be rewound. */
+/* Rewinds the scratch arena, unless it is the cluster's, in which new routes stay. */
 static void release(const struct mq_cluster *cluster, struct mq_arena *scratch, struct mq_arena_mark mark)
 {
 	if (scratch != cluster->arena)

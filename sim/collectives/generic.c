@@ -2,7 +2,7 @@
  *
  * The textbook model (Thakur, Rabenseifner, Gropp, 2005): every step costs the latency of the slowest route plus the
  * software latency of that link class (p2p_latency_s); a ring moves 2S(n-1)/n bytes in 2(n-1) steps, a double binary
- * tree 2S bytes in 2 log2(n) steps. Bandwidth is what the links give: flows are not capped. With links of class "other"
+ * tree 2S bytes in 2 log2(n) steps. Links alone limit the bandwidth: flows are not capped. With links of class "other"
  * and no calibration for it, a ring all-reduce of S bytes takes 2(n-1)(S/n/bw + lat), lat = the route's latency.
  *
  * Not modelled: the many special algorithms of MPI libraries. SPDX-License-Identifier: Apache-2.0 */

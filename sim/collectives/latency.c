@@ -1,9 +1,9 @@
-/* latency.c - what long links add to a collective's latency.
+/* latency.c - latency that long links add to a collective.
  *
- * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a class of links, two
- * ports and two levels of switches unless its entry says otherwise. What a route takes beyond that is paid at every
- * step that goes over it, one step after another. Every way that carries bytes counts: a collective is over when the
- * last of its rings, trees or heads is.
+ * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a link class, two
+ * ports and two levels of switches unless its calibration says otherwise. A route's latency beyond that is added for
+ * every step over it, since steps are sequential. A collective ends with the last of its rings, trees or heads, so
+ * every route that carries bytes counts.
  *   ring, chain  the steps go round: each edge of the cycle is crossed by steps / n of them; the slowest ring
  *   tree         the slowest node's chain and its way up to the root, and back; of all rings and both trees
  *   NVLSTree     the same from each head, with the slowest pair of a node in place of the chain
@@ -11,14 +11,14 @@
  *   PAT          one step to the rank 1, 2, 4, ... further, each as slow as its slowest pair
  *   all-to-all   all transfers start together: the longest way
  *
- * Not modelled: windows (8 steps of a channel's buffer under way) that bound the bandwidth of ways of many
+ * Not modelled: the window (8 steps of a channel's buffer in flight), which limits the bandwidth of routes of many
  * milliseconds. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"
 
-/* Latency of a way between two positions beyond what the steps of its class contain. */
-static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t dst, double *s, struct mq_err *err)
+/* Latency of the route between two positions beyond its class's route_s. */
+static enum mq_status extra_latency(const struct mq_way *way, uint32_t src, uint32_t dst, double *s, struct mq_err *err)
 {
 	bool local = way->group->node_of[src] == way->group->node_of[dst];
 	const struct mq_link_calib *link = local ? way->topo->intra_calib : way->topo->net_calib;
@@ -32,8 +32,8 @@ static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t ds
 	return MQ_OK;
 }
 
-/* Round ring r and back to where it began. */
-static enum mq_status round_ring(const struct mq_way *way, uint32_t r, double *sum_s, struct mq_err *err)
+/* Extra latency once around ring r. */
+static enum mq_status around_ring(const struct mq_way *way, uint32_t r, double *sum_s, struct mq_err *err)
 {
 	const struct mq_group *group = way->group;
 	uint32_t begin = MQ_NONE, last = MQ_NONE;
@@ -50,18 +50,18 @@ static enum mq_status round_ring(const struct mq_way *way, uint32_t r, double *s
 			if (last == MQ_NONE) {
 				begin = at;
 			} else {
-				MQ_TRY(beyond(way, last, at, &s, err));
+				MQ_TRY(extra_latency(way, last, at, &s, err));
 				*sum_s += s;
 			}
 			last = at;
 		}
 	}
-	MQ_TRY(beyond(way, last, begin, &s, err));
+	MQ_TRY(extra_latency(way, last, begin, &s, err));
 	*sum_s += s;
 	return MQ_OK;
 }
 
-/* Along node k's ranks in ring r's order, without the edge that closes it. */
+/* Extra latency along node k's ranks in ring r's order, not closed to a cycle. */
 static enum mq_status along_chain(const struct mq_way *way, uint32_t r, uint32_t k, double *sum_s, struct mq_err *err)
 {
 	const struct mq_group *group = way->group;
@@ -71,13 +71,13 @@ static enum mq_status along_chain(const struct mq_way *way, uint32_t r, uint32_t
 
 	*sum_s = 0;
 	for (uint32_t i = 0; i + 1 < n; i++) {
-		MQ_TRY(beyond(way, group->order[base + seq[i]], group->order[base + seq[i + 1]], &s, err));
+		MQ_TRY(extra_latency(way, group->order[base + seq[i]], group->order[base + seq[i + 1]], &s, err));
 		*sum_s += s;
 	}
 	return MQ_OK;
 }
 
-/* The longest way up to the root of both trees over the nodes' ranks `index`, node k's begun after leaf_s[k]. */
+/* Raises *most_s to the longest path to a root of both trees over the nodes' ranks `index`, from leaf_s[node]. */
 static enum mq_status up_trees(const struct mq_way *way, uint32_t index, const double *leaf_s, double *most_s,
 			       struct mq_err *err)
 {
@@ -90,8 +90,8 @@ static enum mq_status up_trees(const struct mq_way *way, uint32_t index, const d
 			uint32_t up = mq_tree_parent(tree, nodes, k);
 
 			if (up != MQ_NONE)
-				MQ_TRY(beyond(way, mq_node_rank(group, k, index), mq_node_rank(group, up, index),
-					      &up_s[k], err));
+				MQ_TRY(extra_latency(way, mq_node_rank(group, k, index), mq_node_rank(group, up, index),
+						     &up_s[k], err));
 		}
 		for (uint32_t k = 0; k < nodes; k++) {
 			double sum_s = leaf_s[k];
@@ -113,7 +113,7 @@ static enum mq_status pat_steps(const struct mq_way *way, double *sum_s, struct 
 		double most_s = 0, s;
 
 		for (uint32_t i = 0; i < group->n; i++) {
-			MQ_TRY(beyond(way, group->order[i], group->order[(i + d) % group->n], &s, err));
+			MQ_TRY(extra_latency(way, group->order[i], group->order[(i + d) % group->n], &s, err));
 			most_s = fmax(most_s, s);
 		}
 		*sum_s += most_s;
@@ -121,8 +121,8 @@ static enum mq_status pat_steps(const struct mq_way *way, double *sum_s, struct 
 	return MQ_OK;
 }
 
-/* The longest of the ways that carry the collective's bytes, inside nodes or between them. */
-static enum mq_status longest(const struct mq_way *way, bool inside, double *most_s, struct mq_err *err)
+/* The largest extra latency of the collective's flows, those inside nodes or those between them. */
+static enum mq_status longest_route(const struct mq_way *way, bool inside, double *most_s, struct mq_err *err)
 {
 	const uint32_t *node = way->group->node_of;
 
@@ -133,20 +133,20 @@ static enum mq_status longest(const struct mq_way *way, bool inside, double *mos
 
 		if ((node[flow->src] == node[flow->dst]) != inside)
 			continue;
-		MQ_TRY(beyond(way, flow->src, flow->dst, &s, err));
+		MQ_TRY(extra_latency(way, flow->src, flow->dst, &s, err));
 		*most_s = fmax(*most_s, s);
 	}
 	return MQ_OK;
 }
 
-/* Chains and trees of every ring, or of every head with a pair's latency in place of the chain. */
+/* Chain and trees of every ring, up and down; `heads`: of every head, with a pair's latency for the chain. */
 static enum mq_status up_and_down(const struct mq_way *way, bool heads, double *extra_s, struct mq_err *err)
 {
 	uint32_t nodes = way->group->n_nodes, ways = heads ? way->group->ppn_max : way->topo->n_rings;
 	double *leaf_s = mq_arena_array(way->arena, nodes, double), pair_s = 0, most_s = 0;
 
 	if (heads)
-		MQ_TRY(longest(way, true, &pair_s, err));
+		MQ_TRY(longest_route(way, true, &pair_s, err));
 	for (uint32_t r = 0; r < ways; r++) {
 		for (uint32_t k = 0; k < nodes; k++) {
 			leaf_s[k] = pair_s;
@@ -159,8 +159,8 @@ static enum mq_status up_and_down(const struct mq_way *way, bool heads, double *
 	return MQ_OK;
 }
 
-/* Up a node's chain, over the network's switch, and down. */
-static enum mq_status over_switch(const struct mq_way *way, bool chain, double *extra_s, struct mq_err *err)
+/* CollNet, NVLS over nodes: up a node's chain (or a pair), over the network's switch, and down. */
+static enum mq_status through_switch(const struct mq_way *way, bool chain, double *extra_s, struct mq_err *err)
 {
 	double node_s = 0, net_s, s;
 
@@ -171,8 +171,8 @@ static enum mq_status over_switch(const struct mq_way *way, bool chain, double *
 				node_s = fmax(node_s, s);
 			}
 	else
-		MQ_TRY(longest(way, true, &node_s, err));
-	MQ_TRY(longest(way, false, &net_s, err));
+		MQ_TRY(longest_route(way, true, &node_s, err));
+	MQ_TRY(longest_route(way, false, &net_s, err));
 	*extra_s = 2 * node_s + net_s;
 	return MQ_OK;
 }
@@ -184,8 +184,8 @@ enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kin
 
 	*extra_s = 0;
 	if (kind == MQ_COLL_ALL_TO_ALL) {
-		MQ_TRY(longest(way, true, &inside_s, err));
-		MQ_TRY(longest(way, false, &between_s, err));
+		MQ_TRY(longest_route(way, true, &inside_s, err));
+		MQ_TRY(longest_route(way, false, &between_s, err));
 		*extra_s = fmax(inside_s, between_s);
 		return MQ_OK;
 	}
@@ -198,10 +198,10 @@ enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kin
 	case MQ_ALGO_NVLS:
 	case MQ_ALGO_COLLNET_DIRECT:
 	case MQ_ALGO_COLLNET_CHAIN:
-		return over_switch(way, algo == MQ_ALGO_COLLNET_CHAIN, extra_s, err);
+		return through_switch(way, algo == MQ_ALGO_COLLNET_CHAIN, extra_s, err);
 	default:
 		for (uint32_t r = 0; r < way->topo->n_rings; r++) {
-			MQ_TRY(round_ring(way, r, &s, err));
+			MQ_TRY(around_ring(way, r, &s, err));
 			most_s = fmax(most_s, s);
 		}
 		*extra_s = most_s / n * (n - 1) * (kind == MQ_COLL_ALL_REDUCE ? 2 : 1);

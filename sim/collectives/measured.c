@@ -1,15 +1,15 @@
-/* measured.c - communication calls whose cost was measured on the machine itself.
+/* measured.c - cost of communication calls that were measured on the machine itself.
  *
- * A call of S bytes (counted as in mq_task.bytes) takes t(S): known at S = 8, 64, ... 8^9 bytes, affine in S between
- * these, constant below and with the last slope above. So each octal step has a latency and a bandwidth of its own,
- * which follows a library through its algorithms and protocols. Measured with m ranks; for n others the steps go as n-1
- * and the bytes per edge as (n-1)/n (rings, all-to-all): the time of the smallest call is scaled by (n-1)/(m-1), the
- * rest by [(n-1)/n] / [(m-1)/m]; a message has neither. SPDX-License-Identifier: Apache-2.0 */
+ * A call of S bytes (counted as in mq_task.bytes) takes t(S): known at S = 8, 64, ... 8^9 bytes, linear between these,
+ * constant below and with the last slope above. So each factor of 8 has a latency and a bandwidth of its own, which
+ * follow a library through its algorithms and protocols. Measured with m ranks; with n, steps grow as n-1 and bytes per
+ * edge as (n-1)/n (rings, all-to-all): the time of the smallest call is scaled by (n-1)/(m-1), the rest by [(n-1)/n] /
+ * [(m-1)/m]; a send is not scaled. SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/measured.h"
 
 #include <math.h>
 
-/* Times that a fit left out of order are read as their running maximum. */
+/* t(S); times that a fit left decreasing are read as their running maximum. */
 static double time_at(const double *knot, double bytes)
 {
 	double size = 8, before = knot[0];

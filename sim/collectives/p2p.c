@@ -1,7 +1,7 @@
 /* p2p.c - sends, receives and the all-to-all that NCCL builds from them.
  *
- * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has two protocols: LL,
- * which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to start and moves what the links give;
+ * NCCL's tuning has no formula for these, so each has a latency and the links' bandwidth. A send has two protocols: LL,
+ * which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to start and uses the links' bandwidth;
  * the faster one is taken. An all-to-all starts all its transfers at once: its latency grows with the number of peers
  * in the node and, far more, with the number of transfers that share a NIC, because one proxy thread serves them in
  * turn.
@@ -14,13 +14,13 @@
 #include "collectives/impl.h"
 #include "collectives/measured.h"
 
-#define A2A_SHARE    .93      /* of an NVLink port, against a single send */
-#define OWN_COPY     .4       /* time of the own part's copy, against a part sent */
-#define NET_PIECE_B  524288.0 /* one of the 8 steps of a channel's buffer */
+#define A2A_SHARE    .93      /* share of an NVLink port, relative to a single send */
+#define OWN_COPY     .4       /* time to copy a rank's own part, relative to sending a part */
+#define NET_PIECE_B  524288.0 /* a step of a channel's buffer, which has 8 */
 #define NET_STEP     14e-6    /* NCCL's Simple step over the network */
-#define NET_TRANSFER 4e-6     /* each transfer that a NIC's proxy serves */
+#define NET_TRANSFER 4e-6     /* per transfer that a NIC's proxy thread serves */
 
-/* The calibration that rules a route: of its network, else of its slowest kind of link. */
+/* The calibration of a route: of its network if it has one, else of its slowest class of link. */
 static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					       const struct mq_route *route, double capability, bool *network)
 {
@@ -96,7 +96,7 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 		return MQ_OK;
 	}
 	*latency_s = route->lat_s + entry->p2p_latency_s;
-	if (host && !network && isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
+	if (host && !network && isfinite(lanes)) /* GPUs: a share of their own lanes, see loaded_ring */
 		*rate_Bps = usable = fmin(usable, lanes * entry->bw_share);
 	if (entry->ll_Bps > 0 && capability > 0 && !network) {
 		if (bytes / entry->ll_Bps < entry->simple_s + bytes / usable)
@@ -108,22 +108,22 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	return MQ_OK;
 }
 
-/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs. */
+/* All-to-all in a node: small messages use LL, large ones Simple; copies for all peers share the SMs. */
 static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	const struct mq_topo *topo = t->topo;
 	bool nvlink = topo->intra == MQ_INTRA_SWITCH || topo->intra == MQ_INTRA_MESH;
 	double sent = t->bytes * (t->n - 1) / t->n;
-	/* The rank's own part is copied too, by the same threads. */
+	/* The same threads also copy the rank's own part. */
 	double own = nvlink ? 1 + OWN_COPY / (t->n - 1) : 1;
 	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1) / own;
 	const struct mq_link_calib *link = topo->intra_calib;
 	double peers = (link->peer_s + mq_tune_work_s(topo)) * (topo->n_local - 1), extra;
 	double copied = link->channel_Bps * cost->channels; /* of the vector */
-	/* Over NVLink each peer has channels of its own; elsewhere all share the GPU's lanes. */
+	/* Over NVLink each peer has its own channels; else all peers share the GPU's PCIe lanes. */
 	double ll = link->ll_Bps * (nvlink ? t->n : t->n / (t->n - 1.0));
 
-	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
+	/* The peers' sequential starts and the start of Simple overlap: the longer one counts. */
 	cost->latency_s = link->p2p_latency_s + peers;
 	extra = fmax(0, link->simple_s - peers);
 	if (ll > 0 && t->bytes / ll < extra + sent / port) {
@@ -144,7 +144,7 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 	double transfers, piece;
 
 	while (cost.channels < 2 * topo->ring_graph.channels && cost.channels < MQ_MAX_RINGS)
-		cost.channels *= 2; /* sends use a power of two of them */
+		cost.channels *= 2; /* sends use a power of two of channels */
 	if (t->n_nodes == 1) {
 		local_cost(t, &cost);
 		return cost;

@@ -1,10 +1,9 @@
-/* search.c - how many channels a communicator gets, how fast each is, and in which order they visit the ranks of a
- * node.
+/* search.c - number and speed of a communicator's channels, and their orders of the ranks of a node.
  *
  * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the largest channels x speed
- * that fits every link; fast channels are then split in two. On a switch that is arithmetic on the port's bandwidth; on
- * an NVLink mesh it is a packing of Hamiltonian cycles into the links, found here by depth-first search with a budget;
- * on PCIe one ring whose most loaded link decides.
+ * that fits every link; fast channels are then split in two. On a switch the port's bandwidth decides; on an NVLink
+ * mesh Hamiltonian cycles are packed into the links, by depth-first search with a budget; on PCIe there is one ring,
+ * and its most loaded link decides.
  *
  * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -13,19 +12,19 @@
 #include "collectives/impl.h"
 
 #define GB                 1e9
-#define MAX_SEARCH         16 /* channels before splitting */
+#define MAX_SEARCH         16 /* most channels before they are split */
 #define SPLIT_SPEED        (25 * GB)
 #define HOPPER_SPLIT_SPEED (50 * GB)
-#define LOWEST_RETRY       .49    /* of the speed found, below which the search does not try again */
-#define DFS_BUDGET         200000 /* edges tried by the cycle search */
-#define CUT_BUDGET         10000  /* places tried where rings between nodes begin */
+#define LOWEST_RETRY       .49    /* slower speeds than this share of the best found are not tried */
+#define DFS_BUDGET         200000 /* edges that the cycle search tries */
+#define CUT_BUDGET         10000  /* cuts that the search of rings between nodes tries */
 
 static const double *speeds_of(const struct mq_topo *topo, bool inter)
 {
 	return inter ? topo->nccl_table->inter_speeds[topo->arch] : topo->nccl_table->intra_speeds[topo->arch];
 }
 
-/* The highest listed speed that is at most `limit`; the limit itself where all are above it. */
+/* The highest listed speed of at most `limit`; the limit itself if all are higher. */
 static double snap(const double *speeds, double limit_Bps)
 {
 	for (; *speeds > 0; speeds++)
@@ -49,7 +48,7 @@ static void split(const struct mq_topo *topo, struct mq_graph *graph)
 	graph->inter_Bps /= 2;
 }
 
-/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0). */
+/* Channels of rings over a switch or a pair, and with more nodes (nic_Bps > 0) over topo->rails NICs. */
 static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double nic_Bps)
 {
 	const double *speeds = speeds_of(topo, nic_Bps > 0);
@@ -76,7 +75,7 @@ static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double 
 struct cycles {
 	const struct mq_topo *topo;
 	uint32_t n, found, best, goal, budget;
-	uint8_t left[MQ_MAX_LOCAL][MQ_MAX_LOCAL]; /* links not yet used between two ranks */
+	uint8_t left[MQ_MAX_LOCAL][MQ_MAX_LOCAL]; /* unused links between two ranks */
 	uint8_t path[MQ_MAX_RINGS / 2][MQ_MAX_LOCAL];
 	uint8_t kept[MQ_MAX_RINGS / 2][MQ_MAX_LOCAL];
 };
@@ -103,7 +102,7 @@ static bool extend(struct cycles *c, uint32_t depth, uint64_t used)
 		c->left[here][path[0]]++, c->left[path[0]][here]++;
 		return done;
 	}
-	/* Wide edges first: they leave a mesh whose degrees stay even. */
+	/* Wide edges first: the mesh that is left keeps even degrees. */
 	for (uint8_t width = UINT8_MAX; width--;) {
 		for (uint32_t k = 0; k < c->n; k++) {
 			bool done;
@@ -121,7 +120,7 @@ static bool extend(struct cycles *c, uint32_t depth, uint64_t used)
 	return false;
 }
 
-/* Find one more cycle beside those found; true: stop searching. */
+/* Adds one more cycle to those found; true: the search ends. */
 static bool next_cycle(struct cycles *c)
 {
 	if (c->found > c->best) {
@@ -134,8 +133,8 @@ static bool next_cycle(struct cycles *c)
 	return extend(c, 1, 1);
 }
 
-/* Edge-disjoint Hamiltonian cycles over the NVLinks, each of which takes one of `parts` of the narrowest; returns the
- * bandwidth of a part. */
+/* Finds edge-disjoint Hamiltonian cycles over the NVLinks, each of 1/`parts` of the narrowest link; returns that
+ * bandwidth. */
 static double find_cycles(const struct mq_topo *topo, uint32_t parts, struct cycles *c)
 {
 	double unit = INFINITY;
@@ -163,9 +162,9 @@ static double find_cycles(const struct mq_topo *topo, uint32_t parts, struct cyc
 	return unit / parts;
 }
 
-/* Each cycle gives two rings, one per direction. Whole links or halves, whichever carry more: of four GPUs with a link
- * between any two, two rings of whole links leave a third of them idle, six of halves none. False: no cycle over
- * NVLinks alone. */
+/* Each cycle gives two rings, one per direction. Cycles use whole links or halves, whichever carry more: with four
+ * GPUs, each linked to each, two rings of whole links leave a third of the links idle, six rings of halves none. False:
+ * there is no cycle over NVLinks alone. */
 static bool mesh_rings(struct mq_topo *topo)
 {
 	struct cycles c, halves;
@@ -190,7 +189,7 @@ static bool mesh_rings(struct mq_topo *topo)
 	return c.best > 0;
 }
 
-/* NVLink neighbours next to each other, else the lowest rank. */
+/* A greedy ring over NVLinks and PCIe: the rank with the widest NVLink comes next, without one the lowest. */
 static void mixed_order(struct mq_topo *topo)
 {
 	bool used[MQ_MAX_LOCAL] = { true };
@@ -208,10 +207,10 @@ static void mixed_order(struct mq_topo *topo)
 
 #define MAX_LOADS (MQ_MAX_LOCAL * 8)
 
-/* What a link gives each of `flows`, as a nominal bandwidth of the topology's class. Through the host's memory
- * a GPU reads and writes at a part of its own lanes' rate; what several share above them gives its own part of
- * its rate, as between GPUs with direct access. */
-static double of_each(const struct mq_topo *topo, const struct mq_link *link, uint32_t flows)
+/* A link's bandwidth for each of `flows`, as nominal bandwidth of the topology's class, whose bw_share is applied
+ * later. Through host memory that share holds for a GPU's own lanes; shared links above them have their own share
+ * instead, as between GPUs with direct access. */
+static double link_share_Bps(const struct mq_topo *topo, const struct mq_link *link, uint32_t flows)
 {
 	double bw = link->bw_Bps / (link->fatpipe ? 1 : flows);
 
@@ -220,7 +219,7 @@ static double of_each(const struct mq_topo *topo, const struct mq_link *link, ui
 	return bw;
 }
 
-/* What one ring in order ring[0] gets where several of its edges cross the same link. */
+/* Bandwidth of one ring in order ring[0] whose edges may share links. */
 static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct mq_topo *topo, double *bw_Bps,
 				  struct mq_err *err)
 {
@@ -252,9 +251,9 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 	for (uint32_t k = 0; k < used; k++) {
 		const struct mq_link *l = &cluster->link[link[k]];
 
-		/* The host's memory has room for several, and the flows that meet there share it. */
+		/* Host memory carries several rings; flows share its link when they meet there. */
 		if (l->class != MQ_LINK_HOST)
-			*bw_Bps = fmin(*bw_Bps, of_each(topo, l, count[k]));
+			*bw_Bps = fmin(*bw_Bps, link_share_Bps(topo, l, count[k]));
 	}
 	if (isinf(*bw_Bps))
 		*bw_Bps = topo->port_nominal_Bps;
@@ -286,7 +285,7 @@ static enum mq_status search_node(const struct mq_cluster *cluster, struct mq_to
 	return MQ_OK;
 }
 
-/* NVLS: one channel per GPU that heads a shard. */
+/* NVLS: one channel per head, the GPU that owns a shard. */
 static void search_nvls(struct mq_topo *topo, bool inter)
 {
 	uint32_t heads = topo->n_local < MAX_SEARCH ? topo->n_local : MAX_SEARCH;
@@ -299,14 +298,14 @@ static void search_nvls(struct mq_topo *topo, bool inter)
 	};
 }
 
-/* Where the orders found inside a node are cut for the rings between nodes, one for each rail. */
+/* Cuts the cycles found inside a node into the rings between nodes, one for each rail. */
 struct cuts {
 	const struct mq_topo *topo;
 	uint32_t n_orders, n_rails, budget;
 	uint8_t order[MQ_MAX_RINGS][MQ_MAX_LOCAL];
-	uint32_t uses[MQ_MAX_RINGS];                  /* rings cut from each order */
-	bool left[MQ_MAX_LOCAL];                      /* rails by which a ring leaves the node already */
-	uint8_t ring[MQ_MAX_RINGS], at[MQ_MAX_RINGS]; /* of each rail: its order, and where that is cut */
+	uint32_t uses[MQ_MAX_RINGS];                  /* rings that each order gives */
+	bool left[MQ_MAX_LOCAL];                      /* rails by which a ring leaves the node */
+	uint8_t ring[MQ_MAX_RINGS], at[MQ_MAX_RINGS]; /* of each rail: its order, and the place of the cut */
 };
 
 static bool cut_from(struct cuts *c, uint32_t rail);
@@ -330,8 +329,9 @@ static bool cut_at(struct cuts *c, uint32_t rail, uint32_t order, uint32_t at, b
 	return done;
 }
 
-/* Each rail is left by one ring: the one that came in by it where two ranks of the rail are neighbours
- * (crossNic=0), else any. Orders that are used least come first, as they share links. */
+/* Finds a cut for `rail` and all later ones such that one ring leaves by each rail: the ring that came in by it if two
+ * ranks of the rail are neighbours (crossNic=0), else any. The least used orders come first, since rings of one order
+ * share links. */
 static bool cut_from(struct cuts *c, uint32_t rail)
 {
 	if (rail == c->n_rails)
@@ -345,7 +345,7 @@ static bool cut_from(struct cuts *c, uint32_t rail)
 	return false;
 }
 
-/* Between nodes each rail has a ring that begins at a rank of it. */
+/* Sets the rings between nodes: one per rail, beginning at a rank of the rail. */
 static void rail_orders(struct mq_topo *topo)
 {
 	struct cuts c = { .topo = topo,
@@ -356,7 +356,7 @@ static void rail_orders(struct mq_topo *topo)
 	if (topo->rails < 2)
 		return;
 	memcpy(c.order, topo->ring, sizeof(c.order));
-	if (!cut_from(&c, 0)) /* uneven rails: whichever begins there */
+	if (!cut_from(&c, 0)) /* uneven rails: any rank of the rail */
 		for (uint32_t r = 0; r < c.n_rails; r++)
 			for (c.ring[r] = 0, c.at[r] = 0; topo->rail_of[c.order[0][c.at[r]]] != r;)
 				c.at[r]++;
@@ -380,14 +380,14 @@ enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *
 	port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY : topo->port_nccl_Bps;
 	topo->ring_graph = pack(topo, port, topo->nic_Bps);
 	topo->collnet_graph = topo->ring_graph;
-	/* Inside the node CollNet and the trees of two nodes may run at up to twice the speed of the
-	 * network, which a vector crosses once each way. */
+	/* Inside the node CollNet and the trees of two nodes may run at up to twice the network's speed, since a vector
+	 * crosses the network once each way. */
 	if (topo->intra != MQ_INTRA_NONE)
 		topo->collnet_graph.intra_Bps =
 			fmax(topo->ring_graph.intra_Bps,
 			     snap(speeds_of(topo, true),
 				  fmin(2 * topo->ring_graph.inter_Bps, port / topo->ring_graph.channels)));
-	/* Where all goes over PCIe the port's lanes are in the way too: 8 V100 in two machines ran rings. */
+	/* Not over PCIe, where the port's lanes limit the tree too: 8 V100 in two machines ran rings. */
 	topo->tree_graph = topo->intra <= MQ_INTRA_MESH ? topo->collnet_graph : topo->ring_graph;
 	if (topo->intra != MQ_INTRA_NONE)
 		search_nvls(topo, true);

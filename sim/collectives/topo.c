@@ -1,17 +1,17 @@
-/* topo.c - which links join the ranks of a communicator.
+/* topo.c - finds the links that join the ranks of a communicator.
  *
- * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each of its ranks one
- * route to the next node, whose first network port is the rank's NIC. So the cost does not grow with the communicator.
- * What NCCL reads from the system, we read from the link classes of the platform file.
+ * It reads a few routes: all pairs of the fullest node (assumed typical), and from each of its ranks one to the next
+ * node, whose first network port is the rank's NIC. So its time does not grow with the communicator. The platform
+ * file's link classes stand for what NCCL reads from the system.
  *
- * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands for all), PCIe path
- * types below "shares a switch or not". SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: nodes of one communicator whose inner links differ; PCIe path types beyond "shares a switch or not".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
 #include "collectives/impl.h"
 
-#define PCI_SHARE (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
+#define PCI_SHARE (12 / 15.754) /* NCCL's 12, 24, 48 GB/s, relative to the payload rate of x16 */
 
 enum path { PATH_NVLINK, PATH_PCIE, PATH_HOST, PATH_NETWORK, PATH_OTHER };
 
@@ -33,7 +33,7 @@ static enum path path_of(const struct mq_cluster *cluster, const struct mq_route
 	return path;
 }
 
-/* NVLink bandwidth as NCCL counts it, which knows one NVLink of each generation. */
+/* NVLink bandwidth as NCCL counts it, from one constant per NVLink of each generation. */
 static double nccl_nvlink(const struct mq_nccl *nccl, double compute_capability, double nominal_Bps)
 {
 	int i = 0;
@@ -45,7 +45,7 @@ static double nccl_nvlink(const struct mq_nccl *nccl, double compute_capability,
 
 const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name, double compute_capability)
 {
-	/* No entry: the library's own constants and nominal bandwidths. */
+	/* Used without a calibration: NCCL's own constants, nominal bandwidths. */
 	static const struct mq_link_calib neutral = { .name = "neutral",
 						      .bw_share = 1,
 						      .latency_scale = 1,
@@ -63,8 +63,7 @@ double mq_topo_port_Bps(const struct mq_topo *topo)
 	return topo->nic_Bps * mq_calib_port_share(topo->net_calib, topo->nic_Bps);
 }
 
-/* The oldest GPU decides; a device without calibration or without a compute capability is no GPU
- * that NCCL could use. */
+/* Compute capability of the oldest GPU; 0 if a device has none or no calibration, since NCCL cannot use it. */
 static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib, const struct mq_group *group)
 {
 	double least = INFINITY;
@@ -86,9 +85,9 @@ static double oldest(const struct mq_cluster *cluster, const struct mq_calib *ca
 	return least;
 }
 
-struct seen { /* what the routes inside the node are made of */
+struct seen { /* links of the routes inside the node */
 	bool path[PATH_OTHER + 1];
-	bool direct, port; /* a single NVLink joins a pair; an NVSwitch or a second NVLink does */
+	bool direct, port; /* one NVLink joins a pair; an NVSwitch or several NVLinks do */
 	double port_Bps;   /* widest NVLink or PCIe route */
 	double slow_Bps;   /* narrowest */
 	double lat_s;
@@ -120,7 +119,7 @@ static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_top
 static enum mq_status probe_node(const struct mq_cluster *cluster, const struct mq_calib *calib, struct mq_topo *topo,
 				 struct mq_err *err)
 {
-	/* Beyond 16 ranks only a switch is known to join them: neighbours are enough. */
+	/* More than 16 ranks are always joined by a switch: routes to neighbours are enough. */
 	uint32_t reach = topo->n_local <= 16 ? topo->n_local - 1 : 2;
 	struct seen seen = { .slow_Bps = INFINITY };
 
@@ -132,7 +131,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	if (seen.path[PATH_OTHER] || seen.path[PATH_NETWORK])
 		topo->nccl = false;
 	if (!topo->nccl) {
-		/* A CPU among GPUs is reached over their PCIe; CPUs meet in memory. */
+		/* A CPU among GPUs is reached over PCIe; CPUs share memory. */
 		bool pcie = seen.path[PATH_PCIE] && !seen.path[PATH_HOST];
 		topo->intra_calib = mq_link_calib_of(calib,
 						     seen.path[PATH_OTHER] ? "other" :
@@ -142,7 +141,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}
-	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's answer. */
+	/* A mesh may join some pairs by PCIe; search.c finds out whether its NVLinks form a ring. */
 	if (seen.direct)
 		topo->intra = MQ_INTRA_MESH;
 	else if (seen.path[PATH_NVLINK] && !seen.path[PATH_PCIE] && !seen.path[PATH_HOST])
@@ -161,7 +160,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	return MQ_OK;
 }
 
-/* Without NCCL a step takes the latency of the slowest way from a node to the next. */
+/* Generic model: a step has the latency of the slowest route from a node to the next. */
 static enum mq_status slowest_step(const struct mq_cluster *cluster, const struct mq_group *group, struct mq_topo *topo,
 				   struct mq_err *err)
 {
@@ -177,7 +176,7 @@ static enum mq_status slowest_step(const struct mq_cluster *cluster, const struc
 	return MQ_OK;
 }
 
-/* Each rank's NIC is the first network link on its way to the next node. */
+/* Finds each rank's NIC: the first network link on its route to the next node. */
 static enum mq_status probe_network(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				    const struct mq_group *group, struct mq_topo *topo, struct mq_err *err)
 {

@@ -1,10 +1,10 @@
-/* tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we correct in the estimate.
+/* tune.c - NCCL's estimate of every (algorithm, protocol), its choice, and corrections of the estimate.
  *
  * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at 2.29.7; constants
  * in platforms/calib/nccl.json). Latency = a base plus a step latency per hop, bandwidth = channels x speed x protocol
- * efficiency under caps that depend on the GPU generation. The choice is made with NCCL's constants; the time
- * (`actual`) replaces what they do not know: the bandwidth that the links of this class deliver (bw_share), the step
- * latency of fabrics other than InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
+ * efficiency under caps that depend on the GPU generation. The choice uses NCCL's constants; the time (`actual`) adds
+ * what these lack: the bandwidth that links of the class deliver (bw_share), the step latency of fabrics other than
+ * InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
  *
  * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,14 +14,14 @@
 
 #define GB        1e9
 #define US        1e-6
-#define LL128_OLD .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
+#define LL128_OLD .85 /* measured / NCCL's LL128 bandwidth before Hopper (V100 on mesh and switch, A100) */
 
 static uint32_t version_of(const struct mq_topo *topo)
 {
 	return topo->version ? topo->version : topo->nccl_table->newest;
 }
 
-/* Constants as a version has them. */
+/* The constants of a version of NCCL. */
 static const struct mq_nccl_release *release_of(const struct mq_nccl *nccl, uint32_t version)
 {
 	uint32_t i = nccl->n_versions - 1;
@@ -132,9 +132,8 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 	return t->n_nodes > 1 && !topo->gpu_direct ? "with ll128 needs a network that reads GPU memory" : NULL;
 }
 
-/* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. `once`: each byte
- * of the vector crosses the network once each way (two nodes' trees, networks that reduce), against twice
- * in a ring, which is what a bus bandwidth counts. */
+/* Bus bandwidth of a graph's channels: NCCL's estimate, or as links deliver. `once`: each byte crosses the network once
+ * each way (trees of two nodes, networks that reduce), not twice as in a ring, for which bus bandwidth is defined. */
 static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool once, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
@@ -149,7 +148,7 @@ static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, b
 	return fmin(port, once ? 2 * net : net);
 }
 
-/* On one node; Hopper had Ampere's cap until 2.20. */
+/* Cap of LL on one node; up to NCCL 2.20 Hopper had Ampere's. */
 static double ll_cap(const struct mq_topo *topo, bool actual)
 {
 	bool old = version_of(topo) < 22100;
@@ -182,7 +181,8 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	double bus = total_Bps(t, graph, t->n_nodes <= 2, actual);
 	double cap = scale ? topo->nccl_table->ll_max_net[scale - 1] : ll_cap(topo, actual);
 
-	/* The links rule what two nodes get (16 H100 on TCPXO, 16 B200 on RoCE), not these caps. */
+	/* Between two nodes the links limit the actual bandwidth, not these caps (16 H100 on TCPXO, 16 B200 on
+	 * RoCE). */
 	if (!actual || t->n_nodes != 2 || proto != MQ_PROTO_SIMPLE)
 		bus = fmin(.92 * bus, graph->channels * topo->nccl_table->tree_max[topo->arch][scale] * GB);
 	if (proto == MQ_PROTO_LL)
@@ -197,8 +197,8 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	return bus;
 }
 
-/* Actual: inside a node its NVLinks rule, whatever channel speed the search settled on for the network;
- * between two nodes the ports do. */
+/* Actual: NVLinks limit it inside a node, whatever channel speed the search chose for the network; ports between
+ * two. */
 static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 {
 	const struct mq_graph *graph = &t->topo->nvls_graph;
@@ -214,7 +214,7 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 	if (actual && t->n_nodes == 2 && algo == MQ_ALGO_NVLS_TREE)
 		return fmin(c * intra, 2 * t->topo->rails * mq_topo_port_Bps(t->topo));
 	if (actual && algo == MQ_ALGO_NVLS)
-		return c * intra; /* the network: see reduced_Bps */
+		return c * intra; /* bandwidth() applies the network's limit, reduced_Bps */
 	if (algo == MQ_ALGO_NVLS_TREE) {
 		inter *= t->n_nodes == 2 ? 2 : 1;
 		intra = fmin(intra, t->topo->nccl_table->nvls_tree_max[t->topo->arch][scale] * GB);
@@ -222,7 +222,7 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 	return c * fmin(intra, inter);
 }
 
-/* Bandwidth of a reduction in the network (SHARP): a vector goes to the switches and back once, over all ports. */
+/* Bandwidth of a reduction in the network (SHARP): a vector crosses all ports to the switches and back once. */
 static double reduced_Bps(const struct mq_topo *topo)
 {
 	return topo->rails * topo->nic_Bps * topo->net_calib->sharp_share;
@@ -242,7 +242,7 @@ static double collnet_direct_bus(const struct mq_tune *t, bool actual)
 
 	if (t->kind != MQ_COLL_ALL_REDUCE)
 		return ppn * fmin(graph->intra_Bps, .9 * graph->inter_Bps);
-	/* GPUs without a NIC of their own send through a neighbour's. */
+	/* GPUs without their own NIC send through a neighbour's. */
 	bus = collnet_bus(t, actual) / (f - (f - 1) / 2);
 	return t->topo->arch >= MQ_ARCH_HOPPER ? bus * .85 : bus;
 }
@@ -252,7 +252,7 @@ static double ring_steps(const struct mq_tune *t)
 	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : gathers(t->kind) ? t->n - 1.0 : t->n;
 }
 
-/* Vector bytes per second: bus bandwidth converted by what each algorithm moves. */
+/* Algorithm bandwidth (vector bytes per second), from the bus bandwidth and the bytes that each algorithm moves. */
 static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	double vector;
@@ -286,14 +286,14 @@ static double ring_latency(const struct mq_tune *t, const struct mq_nccl_release
 	if (proto == MQ_PROTO_SIMPLE)
 		overhead *= 3;
 	if (mq_coll_has_root(t->kind)) {
-		if (actual) /* the chain from the root to the last rank */
+		if (actual) /* a chain from the root to the last rank */
 			return c->base[MQ_ALGO_RING][proto] + (t->n - t->n_nodes) * step + (t->n_nodes - 1) * net;
 		if (t->topo->n_rings == 1)
 			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto];
 		return c->base[MQ_ALGO_RING][proto] +
 		       t->n * c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
-	/* One step in ppn crosses a gap between nodes; of the data, some begins with such a step. */
+	/* One step in ppn crosses between nodes; ceil: some of the data begins with such a step. */
 	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) : all * (t->n_nodes - 1);
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) + between * net;
 	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
@@ -309,8 +309,9 @@ static double hop_s(const struct mq_link_calib *link, enum mq_proto proto)
 	return own > 0 ? own : link->hop_s;
 }
 
-/* What NCCL believes of the network: its plug-in's word, once more for the flush that ends a message of Simple. */
-static void believe_steps(const struct mq_tune *t, struct mq_nccl_release *c)
+/* NCCL's estimate: adds the network plug-in's reported latency to each step, twice for Simple, whose messages end with
+ * a flush. */
+static void add_reported_latency(const struct mq_tune *t, struct mq_nccl_release *c)
 {
 	for (int a = 0; a < MQ_N_ALGOS; a++)
 		for (int p = 0; p < MQ_N_PROTOS; p++)
@@ -319,7 +320,7 @@ static void believe_steps(const struct mq_tune *t, struct mq_nccl_release *c)
 					(p == MQ_PROTO_SIMPLE ? 2 : 1) * t->topo->net_calib->reported_s / US;
 }
 
-/* What a call and its steps take over this class of link: the start of a ring that goes in rounds as timed, NCCL's step
+/* Actual latencies for this class of link: the measured start of a ring call that runs in rounds, and NCCL's step,
  * scaled and at least a hop's latency. */
 static void correct_steps(const struct mq_tune *t, struct mq_nccl_release *c)
 {
@@ -346,11 +347,11 @@ static void correct_steps(const struct mq_tune *t, struct mq_nccl_release *c)
 	}
 }
 
-/* In us. */
+/* Latency of a call, in us. */
 static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
-	/* A version's constants rule its choice; the newest are the best estimate of the time, but for its work. */
+	/* NCCL chooses by its version's constants; the newest estimate the time best, except `work`. */
 	struct mq_nccl_release c =
 		*release_of(t->topo->nccl_table, actual ? t->topo->nccl_table->newest : version_of(t->topo));
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
@@ -359,7 +360,7 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 	if (actual)
 		correct_steps(t, &c);
 	else
-		believe_steps(t, &c);
+		add_reported_latency(t, &c);
 	inside = c.step[intra][algo][proto];
 	between = c.step[MQ_NCCL_NET][algo][proto];
 	switch (algo) {
@@ -380,7 +381,7 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 	}
 }
 
-/* As launched: NCCL doubles ring and tree channels once more when it connects them. */
+/* Channels as launched: NCCL doubles those of rings and trees when it connects them. */
 static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 {
 	switch (algo) {
@@ -392,7 +393,7 @@ static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 	}
 }
 
-/* Small vectors use fewer channels: each must have enough bytes for its threads. */
+/* Channels that a vector uses: a small one fewer, since each channel needs enough bytes for its threads. */
 static double channels_used(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto)
 {
 	uint32_t channels = channels_of(t->topo, algo);
