@@ -1,4 +1,4 @@
-/* constraints.c - --fix and --max: what plans must keep to. SPDX-License-Identifier: Apache-2.0 */
+/* constraints.c - --fix and --max: constraints on plans. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <string.h>
@@ -39,12 +39,12 @@ static enum mq_status read_limits(const char *option, const struct mq_arg *rows,
 				  struct mq_limits *limits, struct mq_err *err)
 {
 	char prefix[16], names[128] = "", key[16], value[64];
-	uint32_t seen = 0; /* a bit a row */
+	uint32_t seen = 0; /* a bit per row */
 	size_t used = 0;
 	int n;
 
 	snprintf(prefix, sizeof(prefix), "--%s ", option);
-	for (uint32_t i = 0; i < list->n; i++) /* each may be several, blanks between */
+	for (uint32_t i = 0; i < list->n; i++) /* each may hold several, separated by blanks */
 		for (const char *c = list->item[i]; *(c += strspn(c, " ")) || c == list->item[i]; c += n) {
 			bool pair = sscanf(c, "%15[^= ]=%63[^ ]%n", key, value, &n) == 2;
 			const struct mq_arg *row = pair ? mq_arg_find(rows, key) : NULL;

@@ -1,5 +1,5 @@
-/* job_file.c - the job file of a results folder (run.ini): it says what made the results and makes them again; and it
- * is what a command locks, so that no other writes there at the same time. SPDX-License-Identifier: Apache-2.0 */
+/* job_file.c - the job file of a results folder (run.ini): it records the command that made the results, and makes them
+ * again. A command locks it, so that no other writes there at the same time. SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
 #include <ctype.h>
@@ -44,15 +44,15 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 	return mq_file_close(file, path, err);
 }
 
-/* ---- what is there already ---------------------------------------------------------------------- */
+/* ---- an earlier run's file ---------------------------------------------------------------------- */
 
 struct old_job {
 	char command[32];
-	bool whole;  /* a kill in the middle of writing leaves less */
-	FILE *lines; /* what decides results, as they were asked */
+	bool whole;  /* false: a kill interrupted its writing */
+	FILE *lines; /* the lines that decide results */
 };
 
-/* Not how long and how to show. */
+/* Does the key decide results? False: it sets only how long to search or what to show. */
 static bool is_question(const char *key)
 {
 	const struct mq_arg *row = mq_arg_find(mq_search_args, key);
@@ -76,8 +76,8 @@ static enum mq_status take_old(void *context, const struct mq_ini_item *item, st
 	return MQ_OK;
 }
 
-/* Lines that only one of two texts has are what people look for: shows the first pair that differs. */
-static enum mq_status differs(const char *path, const char *old, const char *asked, struct mq_err *err)
+/* The error that shows the first line in which two job files differ. */
+static enum mq_status say_difference(const char *path, const char *old, const char *asked, struct mq_err *err)
 {
 	while (*old && *asked && strcspn(old, "\n") == strcspn(asked, "\n") &&
 	       !strncmp(old, asked, strcspn(old, "\n") + 1)) {
@@ -91,7 +91,7 @@ static enum mq_status differs(const char *path, const char *old, const char *ask
 		      path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
 }
 
-/* A command that failed before it had results claims nothing: is there a row in what it writes? */
+/* Has the command's table a row? A command that failed before it wrote one does not own the folder. */
 static bool has_results(const char *dir, const char *command)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
@@ -128,13 +128,13 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 		status = mq_bad(err, "%s: the folder has the results of `%s`; choose another -o, or remove it", path,
 				old.command);
 	else if (*resumes && asked && strcmp(text, asked))
-		status = differs(path, text, asked, err);
+		status = say_difference(path, text, asked, err);
 	free(text);
 	return status;
 }
 
-/* The lock is that of an open file (not of the process), so that reading the same file elsewhere does not
- * drop it, and it vanishes with the process, however that ends. */
+/* flock() belongs to the open file, not to the process, so reading the file elsewhere does not release it; it ends with
+ * the process in any case. */
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err)
 {
@@ -165,7 +165,7 @@ void mq_job_release(struct mq_claim *claim)
 	claim->fd = -1;
 }
 
-/* ---- the question of a folder ------------------------------------------------------------------- */
+/* ---- the question in a folder ------------------------------------------------------------------- */
 
 /* Keys of the search itself (engine, evals, ...) are not part of the question. */
 static enum mq_status take_key(void *context, const struct mq_ini_item *item, struct mq_err *err)
@@ -236,8 +236,8 @@ enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, siz
 
 /* ---- programs in job files ---------------------------------------------------------------------- */
 
-/* As engines are told apart: items divided by commas, of which one begins with exec:. Blanks do not count,
- * because lists of a study lose theirs. */
+/* Does one item of a list of engines, separated by commas, begin with exec:? Blanks are ignored, because a study's
+ * lists lose theirs. */
 static bool names_program(const char *value)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
@@ -262,7 +262,7 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 		      item->path, item->line, item->key, item->value);
 }
 
-static volatile sig_atomic_t interrupted; /* a handler reaches nothing else */
+static volatile sig_atomic_t interrupted; /* global: a signal handler has no argument for state */
 
 static void stop(int signal_number)
 {
@@ -271,7 +271,7 @@ static void stop(int signal_number)
 
 	(void)written;
 	interrupted = 1;
-	signal(signal_number, SIG_DFL); /* who asks twice does not wait */
+	signal(signal_number, SIG_DFL); /* a second Ctrl-C ends the program at once */
 }
 
 void mq_job_resumable(void)

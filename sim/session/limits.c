@@ -1,8 +1,8 @@
-/* limits.c - address space that is limited (`ulimit -v`, `ulimit -d`, some batch systems).
+/* limits.c - starts under a limit on address space (`ulimit -v`, `ulimit -d`, some batch systems).
  *
- * OpenBLAS asks for 128 MB for each thread, and where it does not get them asks again for ever. It starts a thread per
- * core as soon as it is loaded, before main. So where there is a limit, this program starts anew with one thread, which
- * is all it uses, and has OpenBLAS take its memory first. SPDX-License-Identifier: Apache-2.0 */
+ * OpenBLAS allocates 128 MB per thread, retries for ever if that fails, and starts a thread per core when it is loaded,
+ * before main. So under a limit this program starts itself again with one BLAS thread, which is all it uses, and makes
+ * OpenBLAS allocate its memory first. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include <gsl/gsl_matrix.h>
 
 #define MB      1e6
-#define LEAST_B (400 * MB) /* libraries 100, OpenBLAS 130, engines with their libraries 50; then the search's own */
-enum { LARGE = 200 };      /* rows of a matrix that OpenBLAS does not multiply in registers */
+#define LEAST_B (400 * MB) /* libraries 100 MB, OpenBLAS 130, engines with their libraries 50; rest: search */
+enum { LARGE = 200 };      /* rows of a matrix for which OpenBLAS allocates its buffer */
 
 static double limit_B(void)
 {
@@ -33,7 +33,7 @@ static double limit_B(void)
 	return least;
 }
 
-static enum mq_status start_anew(char **argv, struct mq_err *err)
+static enum mq_status restart_single_threaded(char **argv, struct mq_err *err)
 {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -44,7 +44,7 @@ static enum mq_status start_anew(char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-static void multiply(void)
+static void warm_up_blas(void)
 {
 	gsl_matrix *a = gsl_matrix_calloc(LARGE, LARGE), *b = gsl_matrix_calloc(LARGE, LARGE);
 
@@ -66,7 +66,7 @@ enum mq_status mq_limits_meet(char **argv, struct mq_err *err)
 			       "memory is limited to %.0f MB (ulimit -v or -d); at least %.0f MB are needed",
 			       most_B / MB, LEAST_B / MB);
 	if (!threads || strcmp(threads, "1"))
-		return start_anew(argv, err);
-	multiply();
+		return restart_single_threaded(argv, err);
+	warm_up_blas();
 	return MQ_OK;
 }

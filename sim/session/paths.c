@@ -1,5 +1,5 @@
-/* paths.c - shipped platforms by name, folders for results, numbers as people read them.
- * SPDX-License-Identifier: Apache-2.0 */
+/* paths.c - shipped platforms by name, output folders, numbers with units for people. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "session/session.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 	if (!access(*path, F_OK))
 		return MQ_OK;
 	MQ_TRY(mq_plugin_names(dir, ".xml", arena, &names, err));
-	for (uint32_t i = 0; names[i]; i++) /* a '-' for a '_' is no mistake */
+	for (uint32_t i = 0; names[i]; i++) /* '-' and '_' are equal */
 		if (!strcmp(names[i], name)) {
 			char *file = mq_arena_strdup(arena, name);
 

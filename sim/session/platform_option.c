@@ -1,6 +1,6 @@
-/* platform_option.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of `platform
- * generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of such folders
- * goes with the next one. SPDX-License-Identifier: Apache-2.0 */
+/* platform_option.c - resolves -p to a file that SimGrid loads: a path, a shipped platform, or keys of `platform
+ * generate`, from which a file is made in a new temporary folder. Folders that a killed command left are removed by the
+ * next one. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <ctype.h>
@@ -32,13 +32,13 @@ static void remove_folder(const char *dir)
 	rmdir(dir);
 }
 
-/* Opens a folder and locks it; the lock goes with the process, however that ends. -1: it is another's. */
-static int hold(const char *dir)
+/* Opens a folder and locks it until the process ends. -1: another process has it. */
+static int lock_folder(const char *dir)
 {
 	struct stat here, held;
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* Between the two it may have been removed, as left behind. */
+	/* Between mkdtemp and the lock another process may have removed it as left behind. */
 	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &held) && held.st_uid == geteuid() &&
 	    !stat(dir, &here) && here.st_ino == held.st_ino)
 		return fd;
@@ -47,8 +47,8 @@ static int hold(const char *dir)
 	return -1;
 }
 
-/* Folders that killed commands have left behind. */
-static void sweep(const char *tmp)
+/* Removes folders that killed commands left. */
+static void remove_abandoned(const char *tmp)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	DIR *dir = opendir(tmp);
@@ -58,7 +58,7 @@ static void sweep(const char *tmp)
 		if (strncmp(entry->d_name, prefix, PREFIX_B) || strlen(entry->d_name) != PREFIX_B + 6)
 			continue;
 		const char *path = mq_arena_printf(&scratch, "%s/%s", tmp, entry->d_name);
-		int fd = hold(path);
+		int fd = lock_folder(path);
 
 		if (fd >= 0) {
 			remove_folder(path);
@@ -75,14 +75,14 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 	*file = (struct mq_platform_file){ .held = -1 };
 	tmp = tmp && *tmp ? tmp : "/tmp";
-	sweep(tmp);
+	remove_abandoned(tmp);
 	while (file->held < 0) {
 		char *dir = mq_arena_printf(arena, "%s/%sXXXXXX", tmp, prefix);
 
 		if (!mkdtemp(dir))
 			return mq_bad(err, "%s: cannot make a folder: %s", dir, strerror(errno));
 		file->dir = dir;
-		file->held = hold(dir);
+		file->held = lock_folder(dir);
 		if (file->held < 0 && !access(dir, F_OK)) /* a file system without locks */
 			break;
 	}
@@ -92,8 +92,8 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
-/* The keys of a machine of platforms/machines.csv, or without gpu= those of the usual machine of a device type. NULL:
- * there is none of that name, which is an error where it looks like a machine's and must be one. */
+/* The keys of a machine of platforms/machines.csv, or (without gpu=) of a device type's usual machine. *keys = NULL: no
+ * such name; an error if the name must be a machine's and looks like one. */
 static enum mq_status machine_keys(const char *name, bool must, struct mq_arena *arena, const char **keys,
 				   struct mq_err *err)
 {
@@ -131,7 +131,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	*keys = text;
 	if (sscanf(text, " gpu=%127[^*@+,; ]%n", name, &end) == 1 && !strspn(text + end, "*@+")) {
 		MQ_TRY(machine_keys(name, false, arena, &machine, err));
-		if (machine) /* gpu=p3.8xlarge: of its GPUs, as many as it has */
+		if (machine) /* gpu=p3.8xlarge: its type and number of GPUs */
 			*keys = mq_arena_printf(arena, "%s %s%s%s", machine,
 						is_machine(machine) ? "" : "gpu=", is_machine(machine) ? "" : name,
 						text + end);
@@ -139,7 +139,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	}
 	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
 		return MQ_OK;
-	if (text[end] == '=') /* the last word is a key: it and what follows say more */
+	if (text[end] == '=') /* the last word is a key: the rest are further keys */
 		while (*name && !isspace((unsigned char)text[end - 1]))
 			name[strlen(name) - 1] = '\0', end--;
 	while (*name && isspace((unsigned char)name[strlen(name) - 1]))

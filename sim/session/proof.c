@@ -1,4 +1,4 @@
-/* proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h.
+/* proof.c - lower bounds that engines proved, compared with the search's best plan; see search_run.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
@@ -6,7 +6,7 @@
 
 #include "schedule/columns.h"
 
-/* The bounds that lowering gives: they hold for any plan on that cluster. */
+/* Lower bound of the step time of any plan on the cluster (costing/bound.h). */
 static double any_plan_s(const struct mq_search_outcome *out)
 {
 	double bound = out->least_s;
@@ -26,8 +26,8 @@ static double best_step_s(const struct mq_search_outcome *out)
 	return best;
 }
 
-/* Calls `each` with every bound: the engines', then the one of any plan. A best that the engine left
- * open is the search's. */
+/* Calls `each` with every bound: the engines', then that of any plan. A bound without a best plan of its engine is
+ * compared with the search's best. */
 static void walk(const struct mq_search_outcome *out,
 		 void (*each)(void *context, const char *engine, const struct mq_bound *bound), void *context)
 {
@@ -45,7 +45,7 @@ static void walk(const struct mq_search_outcome *out,
 		each(context, "any", &any);
 }
 
-/* Relative distance of the best from the bound; NaN without a best. */
+/* Relative gap between best and bound; NaN: no best. */
 static double gap_of(const struct mq_bound *b)
 {
 	return isfinite(b->best) && b->best > 0 ? (b->best - b->bound) / b->best : (double)NAN;

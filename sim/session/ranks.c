@@ -14,7 +14,7 @@
 #include "judge/pool.h"
 
 enum { PAUSE_US = 1000, MOST_MB = 1024 };
-/* How long a rank waits for the first one, which may have a large platform to read. */
+/* Seconds that a rank waits for the first one, which may have to read a large platform. */
 static const double PATIENCE_S = 60;
 
 struct mq_ranks {
@@ -22,7 +22,7 @@ struct mq_ranks {
 	struct mq_arena *arena; /* borrowed */
 	char *dir;              /* DIR/ranks */
 	int claims;
-	uint64_t next;  /* number of the next plan; 0 is the first rank's life */
+	uint64_t next;  /* number of the next plan; byte 0 of `claims` is the first rank's */
 	double until_s; /* clock time at which judging ends */
 };
 
@@ -53,7 +53,7 @@ static bool lock(int claims, uint64_t number, short type)
 	return !fcntl(claims, F_SETLK, &l);
 }
 
-/* Does another process hold it? */
+/* Does another process hold the lock? */
 static bool is_locked(int claims, uint64_t number)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1 };
@@ -75,7 +75,7 @@ static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char 
 	return mq_text_write(path, bytes, size, err);
 }
 
-/* The whole file; NULL: there is none. */
+/* The file's bytes; NULL: there is no such file. */
 static void *get(const struct mq_ranks *r, uint64_t number, const char *suffix, struct mq_arena *arena, size_t *size)
 {
 	struct mq_err none = MQ_ERR_INIT;
@@ -85,7 +85,7 @@ static void *get(const struct mq_ranks *r, uint64_t number, const char *suffix, 
 	return mq_bytes_read(path, MOST_MB, arena, &bytes, size, &none) == MQ_OK && *size ? bytes : NULL;
 }
 
-static void forget(const struct mq_ranks *r, uint64_t number)
+static void remove_files(const struct mq_ranks *r, uint64_t number)
 {
 	char path[4096];
 
@@ -111,7 +111,7 @@ static enum mq_status open_folder(struct mq_session *session, const char *dir, s
 	return MQ_OK;
 }
 
-/* What a killed run left. */
+/* Removes files of a killed run. */
 static void clear(const struct mq_ranks *r)
 {
 	DIR *d = opendir(r->dir);
@@ -161,7 +161,7 @@ struct batch {
 	struct mq_result *result;
 	bool *done;
 	uint32_t n, left;
-	uint64_t first; /* number of plan 0 */
+	uint64_t first; /* number of plan[0] */
 };
 
 static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *scratch)
@@ -173,14 +173,13 @@ static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *s
 		if (!bytes || size != sizeof(*b->result))
 			continue;
 		memcpy(&b->result[i], bytes, size);
-		forget(r, b->first + i);
+		remove_files(r, b->first + i);
 		b->done[i] = true;
 		b->left--;
 	}
 }
 
-/* As many as there are workers here, of those that nobody has claimed; the last ones first, because the others
- * begin at the front. */
+/* Judges as many unclaimed plans as there are local workers, from the end, since the other ranks begin at the front. */
 static enum mq_status judge_some(struct mq_ranks *r, struct batch *b, bool *any, struct mq_arena *scratch,
 				 struct mq_err *err)
 {
@@ -194,7 +193,7 @@ static enum mq_status judge_some(struct mq_ranks *r, struct batch *b, bool *any,
 
 		if (b->done[i] || !lock(r->claims, b->first + i, F_WRLCK))
 			continue;
-		if (get(r, b->first + i, "got", scratch, &size)) { /* just now */
+		if (get(r, b->first + i, "got", scratch, &size)) { /* answered meanwhile */
 			lock(r->claims, b->first + i, F_UNLCK);
 			continue;
 		}
@@ -205,7 +204,7 @@ static enum mq_status judge_some(struct mq_ranks *r, struct batch *b, bool *any,
 	enum mq_status status = n ? mq_session_judge(r->session, plan, n, result, err) : MQ_OK;
 
 	for (uint32_t i = 0; i < n; i++) {
-		forget(r, b->first + of[i]);
+		remove_files(r, b->first + of[i]);
 		lock(r->claims, b->first + of[i], F_UNLCK);
 		b->result[of[i]] = result[i];
 		b->done[of[i]] = true;
@@ -219,7 +218,7 @@ static void give_up(struct mq_ranks *r, struct batch *b)
 	for (uint32_t i = 0; i < b->n; i++) {
 		if (b->done[i])
 			continue;
-		forget(r, b->first + i);
+		remove_files(r, b->first + i);
 		b->result[i] = (struct mq_result){ .verdict = MQ_N_VERDICTS };
 	}
 	b->left = 0;
@@ -234,7 +233,7 @@ enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *p
 
 	b.done = mq_arena_array(&scratch, n, bool);
 	r->next += n;
-	for (uint32_t i = 0; i < n && n > 1 && status == MQ_OK; i++) { /* one alone is ours */
+	for (uint32_t i = 0; i < n && n > 1 && status == MQ_OK; i++) { /* a single plan is judged here */
 		size_t size;
 		const void *bytes = mq_plan_pack(plan[i], &scratch, &size);
 
@@ -279,7 +278,7 @@ static enum mq_status judge_one(struct mq_ranks *r, uint64_t number, struct mq_e
 	return status;
 }
 
-/* The lowest number that is asked for and that nobody is at; 0 = none. It is locked. */
+/* Locks and returns the lowest plan number that is asked for and not claimed; 0 = none. */
 static uint64_t claim_one(struct mq_ranks *r)
 {
 	DIR *d = opendir(r->dir);

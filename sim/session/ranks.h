@@ -1,11 +1,10 @@
-/* ranks.h - simulations of one search on several machines: under mpirun or Slurm the first rank searches, the others
+/* ranks.h - one search's simulations on several machines: under mpirun or Slurm the first rank searches, the others
  * judge plans for it.
  *
- * They meet in DIR/ranks, a folder that all of them see: N.ask holds plan number N, N.got its result, written whole or
- * not at all. Whoever judges a plan has locked byte N of DIR/ranks/claims, and the first rank the byte before all of
- * them for as long as it lives; locks vanish with their process, so a lost rank's plan is judged by another. Nobody
- * calls MPI (a waiting call spins a core). Results do not depend on who found them.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Ranks exchange files in DIR/ranks, a folder that all share: N.ask holds plan number N (from 1), N.got its result;
+ * both are written atomically. A rank that judges plan N locks byte N of DIR/ranks/claims; the first rank locks byte 0
+ * as long as it lives. Locks end with their process, so another rank judges a lost rank's plan. No rank calls MPI,
+ * whose waiting calls spin a core. Results do not depend on which rank judged. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_RANKS_H
 #define MQ_SESSION_RANKS_H
 
@@ -13,19 +12,19 @@
 
 struct mq_ranks;
 
-/* This process's rank, and how many there are, as Open MPI, Slurm and MPICH say it; NULL: alone. */
+/* This process's rank, and *n ranks, from the environment of Open MPI, Slurm or MPICH; NULL: a single process. */
 const char *mq_rank_of_many(uint32_t *n);
 
-/* The first rank's side. Opens the folder; closes it and takes it away. */
+/* First rank: opens the folder; closes and removes it. */
 enum mq_status mq_ranks_open(struct mq_session *session, const char *dir, struct mq_arena *arena,
 			     struct mq_ranks **ranks, struct mq_err *err);
 void mq_ranks_close(struct mq_ranks *ranks);
-/* As mq_session_judge, with all ranks; `until` as mq_pool_until. */
+/* First rank: mq_session_judge and mq_pool_until for all ranks. */
 enum mq_status mq_ranks_judge(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
 			      struct mq_result *result, struct mq_err *err);
 void mq_ranks_until(struct mq_ranks *ranks, double left_s);
 
-/* Another rank's side: judges until the first rank is gone. MQ_ETIME: it never came. */
+/* Other ranks: judge plans until the first rank ends. MQ_ETIME: it never appeared. */
 enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err);
 
 #endif

@@ -53,15 +53,15 @@ void mq_search_options_settle(struct mq_search_options *o)
 
 /* ---- engines ------------------------------------------------------------------------------------ */
 
-/* Of all -e options: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
-struct parts {
+/* Engines of all -e options: "NAME[:key=value,...]", lists of these, "exec:PROGRAM", "all". */
+struct engine_list {
 	struct mq_arena *arena;
 	struct mq_search_engine *engine;
 	uint32_t n, room;
 	const char *dir;
 };
 
-static enum mq_status add_exec(struct parts *p, const char *program, const char *given, struct mq_err *err)
+static enum mq_status add_exec(struct engine_list *p, const char *program, const char *given, struct mq_err *err)
 {
 	if (!*program)
 		return mq_bad(err, "-e exec: names no program; write exec:PROGRAM");
@@ -72,7 +72,7 @@ static enum mq_status add_exec(struct parts *p, const char *program, const char 
 	return MQ_OK;
 }
 
-static enum mq_status add_named(struct parts *p, const char *name, const char *given, struct mq_err *err)
+static enum mq_status add_named(struct engine_list *p, const char *name, const char *given, struct mq_err *err)
 {
 	struct mq_search_engine e = { .options = given, .label = name };
 
@@ -87,8 +87,8 @@ static enum mq_status add_named(struct parts *p, const char *name, const char *g
 	return MQ_OK;
 }
 
-/* Every engine there is; one that cannot be loaded or refuses the question is reported, not fatal. */
-static enum mq_status add_all(struct parts *p, struct mq_err *err)
+/* Adds every engine; one that cannot be loaded or refuses the question is reported, not fatal. */
+static enum mq_status add_all(struct engine_list *p, struct mq_err *err)
 {
 	const char **names;
 
@@ -97,7 +97,7 @@ static enum mq_status add_all(struct parts *p, struct mq_err *err)
 		struct mq_err why = MQ_ERR_INIT;
 
 		if (!strcmp(*names, "exhaustive"))
-			continue; /* it would refuse all but tiny questions */
+			continue; /* it refuses all but tiny questions */
 		if (add_named(p, *names, "", &why) == MQ_OK)
 			p->engine[p->n - 1].may_refuse = true;
 		else
@@ -106,8 +106,9 @@ static enum mq_status add_all(struct parts *p, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* One -e text: items divided by commas; one with '=' and without ':' belongs to the engine before. */
-static enum mq_status add_text(struct parts *p, const char *text, struct mq_err *err)
+/* Adds the engines of one -e text: items separated by commas; KEY=VALUE without ':' is an option of the engine
+ * before. */
+static enum mq_status add_text(struct engine_list *p, const char *text, struct mq_err *err)
 {
 	char *copy = mq_arena_strdup(p->arena, text), *next;
 
@@ -124,7 +125,7 @@ static enum mq_status add_text(struct parts *p, const char *text, struct mq_err 
 			given = colon + 1;
 		}
 		while (next && strchr(next, '=') &&
-		       strcspn(next, "=") < strcspn(next, ",:")) { /* key=value: still ours */
+		       strcspn(next, "=") < strcspn(next, ",:")) { /* key=value: an option of this engine */
 			char *option = next;
 
 			next = strchr(option, ',');
@@ -144,8 +145,8 @@ static enum mq_status add_text(struct parts *p, const char *text, struct mq_err 
 	return MQ_OK;
 }
 
-/* --proof asks for bounds: at least one of the engines must show some. */
-static enum mq_status check_proof(const struct parts *p, struct mq_err *err)
+/* --proof needs at least one engine that gives bounds. */
+static enum mq_status check_proof(const struct engine_list *p, struct mq_err *err)
 {
 	const char **names;
 	char list[256] = "";
@@ -188,10 +189,10 @@ static void draw(void *context, double done, const char *what)
 	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled, "", what);
 }
 
-/* Who answers what engines ask about a plan before it is simulated. */
+/* Answers engines' questions about plans that are not simulated yet. */
 struct screener {
 	struct mq_session *session;
-	const struct mq_question *q; /* the session's, or a part of it */
+	const struct mq_question *q; /* the session's question, or one on a part of its cluster */
 };
 
 static bool screen_with(const struct screener *who, mq_execute_fn *execute, const struct mq_plan *plan,
@@ -227,8 +228,8 @@ static bool fits(void *context, const struct mq_plan *plan, struct mq_result *re
 	return screen_with(context, NULL, plan, result);
 }
 
-/* Workers answer what the main process would, to the last bit: they share the calibration and the changes. A pool that
- * is lost is an error of the next judgement. */
+/* Screens plans in the workers, whose answers equal the main process's to the last bit. If the pool is lost, the next
+ * judgement reports it. */
 static bool screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	const struct screener *who = context;
@@ -271,7 +272,7 @@ uint64_t mq_hash_file(uint64_t hash, const char *path)
 	if (!f)
 		return hash;
 	while ((n = fread(buffer, 1, sizeof(buffer), f)) > 0) {
-		/* Eight bytes at a time: programs are large. */
+		/* Eight bytes at a time, since programs are large. */
 		for (size_t i = 0; i < n / sizeof(*buffer); i++) {
 			hash = (hash ^ buffer[i]) * 0x9e3779b97f4a7c15u;
 			hash ^= hash >> 32;
@@ -295,7 +296,7 @@ enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suff
 	return MQ_OK;
 }
 
-/* The options that decide what a plan's result is, and the files that they name. */
+/* Hashes the options that decide a plan's result, and the files that they name. */
 static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 {
 	struct mq_asked plain = *asked;
@@ -304,7 +305,7 @@ static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 	const char *value;
 	char text[32];
 
-	if (!plain.change.n && !plain.sequence_packing) /* they draw from it */
+	if (!plain.change.n && !plain.sequence_packing) /* both use the seed */
 		plain.seed = 0;
 	mq_args_print(mq_question_args, &plain, MQ_ARG_CONSTRAINT, stream);
 	fclose(stream);
@@ -317,7 +318,7 @@ static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 	return hash;
 }
 
-/* Hash of all that a judgement depends on: the question, the files it names, this program. */
+/* Hashes all that a judgement depends on: the question, the files it names, shipped files, this program. */
 static uint64_t hash_context(const struct mq_session *s)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -361,11 +362,11 @@ enum mq_status mq_listed_software(struct mq_shipped *shipped, struct mq_err *err
 /* ---- a part for a large cluster ------------------------------------------------------------------ */
 
 /* PART: fewest devices of a part (chosen: two pods of most fabrics). STATES: most of a device's memory that the model's
- * states may take where the part's devices share them: what a plan of the part lacks of memory, the whole lacks, too. */
+ * states, divided over the part, may take: then a plan past memory on the part does not fit the whole either. */
 enum { PART = 256 };
 static const double STATES = 0.08, state_B = 16;
 
-/* Devices of each machine, where all are of one kind and machines follow each other; else 0. */
+/* Devices per machine if all GPUs and machines are equal and ranks are in machine order; else 0. */
 static uint32_t equal_machines(const struct mq_cluster *c)
 {
 	uint32_t n = c->n_nodes && c->n_devices % c->n_nodes == 0 ? c->n_devices / c->n_nodes : 0;
@@ -380,8 +381,8 @@ static uint32_t equal_machines(const struct mq_cluster *c)
 	return n;
 }
 
-/* Have so many devices a plan of the degrees that the user fixed? Experts are over the ranks of a stage. */
-static bool holds_fixed(const struct mq_limits *l, uint32_t n)
+/* Does n allow the degrees that the user fixed? Experts are distributed over the ranks of a stage. */
+static bool allows_fixed(const struct mq_limits *l, uint32_t n)
 {
 	double pp = mq_or_1(l->fix_pp), tp = mq_or_1(l->fix_tp);
 	double experts = mq_or_1(l->fix_ep) * (l->fix_etp ? l->fix_etp : tp);
@@ -389,8 +390,8 @@ static bool holds_fixed(const struct mq_limits *l, uint32_t n)
 	return fmod(n, pp * tp * mq_or_1(l->fix_cp)) == 0 && fmod(n, pp * experts) == 0;
 }
 
-/* The least part of a large cluster that its plans can be made from by more replicas; none: a part is too near the
- * whole, or the whole itself is asked about. */
+/* Finds the smallest part of a large cluster from whose plans the whole's can be made by more data-parallel replicas.
+ * None (part->times 0): the cluster is too small or unequal, or an option concerns the whole. */
 static enum mq_status find_part(const struct mq_session *s, const struct mq_search_options *o, struct mq_arena *arena,
 				struct mq_search_part *part, struct mq_err *err)
 {
@@ -403,7 +404,7 @@ static enum mq_status find_part(const struct mq_session *s, const struct mq_sear
 	if (!machine || o->proof || s->start || s->asked->change.n || l->fix_dp || l->max_dp || l->max_devices)
 		return MQ_OK;
 	for (times = n / PART; times > 1; times--)
-		if (n / machine % times == 0 && fmod(s->train.batch, times) == 0 && holds_fixed(l, n / times) &&
+		if (n / machine % times == 0 && fmod(s->train.batch, times) == 0 && allows_fixed(l, n / times) &&
 		    states_B <= STATES * memory_B * n / times)
 			break;
 	if (times < 2)
@@ -425,19 +426,19 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 				 struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	const struct mq_asked *q = session->asked;
-	struct parts parts = { .arena = &session->arena };
+	struct engine_list engine_list = { .arena = &session->arena };
 	struct bar bar = { .on = isatty(2) };
 	struct mq_search_part part = { .times = 0 };
 	struct screener all = { session, &session->q }, some = { session, &part.q };
 	struct mq_shipped own = { .arena = &session->arena };
 	struct mq_shipped *shipped = session->shipped ? session->shipped : &own;
 
-	MQ_TRY(mq_find_dir("engines", parts.arena, &parts.dir, err));
+	MQ_TRY(mq_find_dir("engines", engine_list.arena, &engine_list.dir, err));
 	for (uint32_t i = 0; i < o->engines.n; i++)
-		MQ_TRY(add_text(&parts, o->engines.item[i], err));
+		MQ_TRY(add_text(&engine_list, o->engines.item[i], err));
 	MQ_TRY(mq_listed_software(shipped, err));
 	if (o->proof)
-		MQ_TRY(check_proof(&parts, err));
+		MQ_TRY(check_proof(&engine_list, err));
 	MQ_TRY(find_part(session, o, &session->arena, &part, err));
 	part.screen_context = &some;
 	struct mq_search search = {
@@ -454,8 +455,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.start = session->start,
 		.objective = o->objective,
 		.proof = o->proof,
-		.engine = parts.engine,
-		.n_engines = parts.n,
+		.engine = engine_list.engine,
+		.n_engines = engine_list.n,
 		.seed = q->seed,
 		.evals = o->evals,
 		.seconds = o->seconds,

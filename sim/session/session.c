@@ -1,10 +1,10 @@
-/* session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
+/* session.c - loads a question: model, platform, calibrations, start plan, worker processes.
  *
- * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load comes back as
- * one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes the devices that a
- * placement graph brings itself as a platform of its own: every device at one ideal switch, a link as fast as the
- * graph's costs say (a cost of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes
- * of an element). SPDX-License-Identifier: Apache-2.0 */
+ * The worker server reads the platform first, because SimGrid aborts on broken XML; the server's error comes back as
+ * one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes a platform of the
+ * devices that a placement graph defines, all at one ideal switch, with links on which a cost of one unit takes one
+ * unit of time (SimGrid counts whole bytes: costs are rounded to 1 / bytes of an element). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "hardware/platform/generate.h"
 #include "trust/trust.h"
 
-#define DETAIL_B 5e6 /* of a timeline: a page shows 60,000 tasks at most */
+#define DETAIL_B 5e6 /* of timeline.csv, of which a page shows at most 60,000 tasks */
 
 struct mq_session_files {
 	struct mq_job job;
@@ -92,7 +92,7 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 	MQ_TRY(mq_platform_folder(&s->arena, &files->platform, err)); /* lasts as long as the session */
 	s->own_platform = true;
 	s->platform_path = files->platform.path;
-	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
+	if (!(bw_Bps > 0)) /* edge costs are times: one element takes one unit */
 		bw_Bps = mq_dtype_size(s->train.dtype);
 	MQ_TRY(write_own_platform(m, s->platform_path, bw_Bps, err));
 	MQ_TRY(write_own_calib(files->platform.dir, "accelerator", MQ_GPU, &s->arena, err));
@@ -112,7 +112,7 @@ static enum mq_status read_shipped(struct mq_arena *arena, struct mq_calib **cal
 	return mq_calib_load_dir(*calib, dir, err);
 }
 
-/* The shipped calibrations, to be bound and changed. */
+/* A copy of the shipped calibrations, which the session may bind and change. */
 static enum mq_status open_shipped(struct mq_shipped *shipped, struct mq_arena *arena, struct mq_calib **calib,
 				   struct mq_err *err)
 {
@@ -120,7 +120,7 @@ static enum mq_status open_shipped(struct mq_shipped *shipped, struct mq_arena *
 
 	if (!shipped)
 		return read_shipped(arena, calib, err);
-	if (!shipped->calib) { /* a set that was not read whole is nobody's */
+	if (!shipped->calib) { /* kept only if all files were read */
 		MQ_TRY(read_shipped(shipped->arena, &c, err));
 		shipped->calib = c;
 	}
@@ -152,7 +152,7 @@ enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct
 	return mq_software_load(dir, text, arena, record, err);
 }
 
-/* Are there as many experts as the question counts tokens of? */
+/* Has the model as many experts as --expert-load gives tokens for? */
 static enum mq_status check_experts(const struct mq_session *s, struct mq_err *err)
 {
 	const struct mq_expert_load *l = &s->train.experts;
@@ -168,7 +168,7 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
-/* The type that is trained in today: see mq_session_open. */
+/* Chooses the training dtype, see mq_session_open. */
 static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
 	bool gpu = false, bf16 = true;
@@ -192,7 +192,8 @@ static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, str
 	return MQ_OK;
 }
 
-/* --tokens-per-batch as samples: "4M" of a sequence of 8192 are 4 x 2^20 tokens, because 4 x 10^6 are no whole ones. */
+/* --tokens-per-batch as samples: "4M" with sequences of 8192 means 4 x 2^20 tokens, because 4 x 10^6 is no multiple of
+ * 8192. */
 static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
 	static const char suffix[] = "kMGT";
@@ -271,7 +272,7 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	mq_job_init(job);
 	job->asked = *q;
 	job->asked.platform = s->platform_path;
-	/* as text: a worker reads no file that may have changed */
+	/* pass contents: a file may change before a worker reads it */
 	if (q->expert_load)
 		job->asked.expert_load = mq_expert_load_text(&s->train.experts, &s->arena);
 	if (q->sequence_packing)
@@ -304,7 +305,7 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
-/* Shipped calibrations, the platform's own, those given: each file is read once. */
+/* Loads shipped calibrations, the platform's own and given ones; each file is read once. */
 static enum mq_status load_calib(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	const struct mq_list *given = &s->asked->calib;
@@ -314,7 +315,7 @@ static enum mq_status load_calib(struct mq_session *s, struct mq_session_files *
 		files->calib[files->n_calib++] = s->platform_calib;
 	for (uint32_t i = 0; i < given->n; i++)
 		files->calib[files->n_calib++] = given->item[i];
-	if (s->calib && !own) /* as read for the keys of the platform */
+	if (s->calib && !own) /* loaded for the platform's keys already */
 		return MQ_OK;
 	const struct mq_job job = { .calib = files->calib, .n_calib = files->n_calib };
 	MQ_TRY(open_shipped(s->shipped, &s->arena, &s->calib, err));
@@ -460,7 +461,7 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 	analytic->jitter.draws = 0;
 	for (uint32_t i = 0; i < n; i++)
 		job[i] = analytic;
-	/* an earlier judgement's end of time is not these screens': engines look at the clock between them */
+	/* no deadline of an earlier judgement: engines look at the clock between screens */
 	mq_pool_until(s->pool, INFINITY);
 	enum mq_status status = mq_pool_judge_jobs(s->pool, job, plan, n, result, err);
 	mq_arena_rewind(&s->screening, mark);

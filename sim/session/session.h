@@ -1,10 +1,10 @@
-/* session.h - what the commands share: the question they ask (software/asked.h), its loading, where installed files
- * are, and output folders.
+/* session.h - shared by the commands: the question (software/asked.h), its loading, installed files, and output
+ * folders.
  *
- *	mq_asked_init(&o.asked);
- *	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
- *	MQ_TRY(mq_args_parse(&args, argc, argv, err));
- *	MQ_TRY(mq_session_open(&session, &o.asked, err)); SPDX-License-Identifier: Apache-2.0 */
+ * 	mq_asked_init(&o.asked);
+ * 	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
+ * 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+ * 	MQ_TRY(mq_session_open(&session, &o.asked, err)); SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_SESSION_H
 #define MQ_SESSION_SESSION_H
 
@@ -20,7 +20,7 @@
 #define MQ_STRING(macro)   MQ_STRING_OF(macro)
 #define MQ_VERSION         MQ_STRING(MQ_VERSION_NUMBER)
 
-/* Makes do with a limit on memory, see limits.c: may start the program anew. MQ_ENODEV: it is too low. */
+/* Prepares for a limit on memory (limits.c): may start the program again. MQ_ENODEV: the limit is too low. */
 enum mq_status mq_limits_meet(char **argv, struct mq_err *err);
 
 /* Reads --fix and --max. */
@@ -31,141 +31,142 @@ static inline void mq_asked_print(const struct mq_asked *asked, FILE *file)
 	mq_args_print(mq_question_args, asked, 0, file);
 }
 
-/* What is installed and the same for every question, read once for the sessions that are given it. */
+/* Installed files that are the same for every question, read once and shared by sessions. */
 struct mq_shipped {
 	struct mq_arena *arena; /* borrowed; outlives them */
-	struct mq_calib *calib; /* of platforms/calib, as in the files; NULL = not read yet */
-	struct mq_trust *trust; /* without --trust-with; NULL = not read yet, or there is none */
+	struct mq_calib *calib; /* platforms/calib as read; NULL = not read yet */
+	struct mq_trust *trust; /* the shipped index alone; NULL = not read yet, or none */
 	const struct mq_software_record *software;
-	uint32_t n_software; /* those listed; 0 = not read yet (session/search_run.h) */
+	uint32_t n_software; /* software files marked "listed"; 0 = not read yet (mq_listed_software) */
 };
 
 /* A loaded question. Everything lives in `arena`. */
 struct mq_session {
 	struct mq_arena arena;
-	struct mq_arena screening;    /* lifetime: one screen */
-	struct mq_replays *replays;   /* of all screens */
-	const struct mq_asked *asked; /* what was asked, with what was left open filled in */
-	struct mq_question q;         /* what they point to is below, or in `arena` */
+	struct mq_arena screening;    /* freed after each screen */
+	struct mq_replays *replays;   /* kept for all screens */
+	const struct mq_asked *asked; /* the question asked, its open options filled in */
+	struct mq_question q;         /* its pointers lead to fields below or into `arena` */
 	struct mq_model *model;
-	struct mq_cluster *cluster; /* bound to calib; a part where --devices says so */
+	struct mq_cluster *cluster; /* bound to calib; only the devices of --devices */
 	struct mq_calib *calib;
 	struct mq_software_record software;
 	struct mq_limits limits;   /* --fix and --max */
-	struct mq_train train;     /* what was left to the software is its */
+	struct mq_train train;     /* options not given are the software's */
 	const char *platform_path; /* the XML file that SimGrid loads */
 	struct mq_plan *start;     /* --start, or NULL */
 	struct mq_pool *pool;      /* worker processes; see judge/pool.h */
-	struct mq_ranks *ranks;    /* other ranks that simulate for this search, or NULL; ranks.h */
+	struct mq_ranks *ranks;    /* other ranks that judge for this search, or NULL; see ranks.h */
 	uint32_t n_ranks;
-	const char *platform_calib; /* the file of calibrations beside it, where there is one */
-	bool own_platform;          /* platform_path is a temporary file: removed on close */
-	bool batch_of_model;        /* the batch is what the model's file says */
+	const char *platform_calib; /* file of calibrations beside platform_path, or NULL */
+	bool own_platform;          /* platform_path is temporary: removed on close */
+	bool batch_of_model;        /* the batch is the model file's */
 	struct mq_shipped *shipped; /* borrowed, or NULL */
-	struct mq_trust *trust;     /* the index of errors and the files of --trust-with; NULL = there is none */
+	struct mq_trust *trust;     /* index of errors with the files of --trust-with; NULL = none */
 	struct mq_session_files *files;
 };
 
-/* Model, platform (through a worker process), calibrations, start plan; checks each. A dtype that was left open
- * becomes bf16 where every GPU has it, else fp16, fp32 where there are CPUs alone; a batch that was left open is
- * that of the model's file, or else an error in training, unless the model brings its profile. `shipped`: NULL where the process opens no other. */
+/* Loads and checks model, platform (through a worker process), calibrations and start plan. The default dtype is bf16
+ * if every GPU has it, else fp16, and fp32 on CPUs alone. The default batch is the model file's; without one, training
+ * is an error unless the model brings a profile. `shipped`: NULL = not shared with other sessions. */
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked, struct mq_shipped *shipped,
 			       struct mq_err *err);
 void mq_session_close(struct mq_session *session);
-/* A session that is closed at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
+/* Closes a session at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
 #define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
-/* "X1: no fp8; ...": what stands in for what is not known of device types that nobody described; "" = nothing. */
+/* "X1: no fp8; ...": the assumptions made for device types without a full calibration; "" = none. */
 const char *mq_session_assumed(const struct mq_session *session, struct mq_arena *arena);
-/* What people are to know of the question: device types without calibration, what was assumed, no index of errors. */
+/* Prints notes on the question: device types without calibration, assumptions, a missing index of errors. */
 void mq_session_note(const struct mq_session *session, FILE *file);
-/* Has no device before it its type, of those `among` (NULL: of all)? */
+/* Is the device the first of its type among the devices `among` (NULL: all)? */
 bool mq_first_of_type(const struct mq_cluster *cluster, uint32_t device, const bool *among);
-/* The calibration of a class of links, for the platform's first GPU; NULL: there is none. */
+/* The calibration of a link class for the platform's first GPU; NULL: none. */
 const struct mq_link_calib *mq_session_link(const struct mq_session *session, const char *class);
-/* The question as worker processes are asked it; lives as long as the session. */
+/* The question for worker processes; lives as long as the session. */
 struct mq_job;
 const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err);
-/* The same of the analytic executor. */
+/* The same by the analytic executor. */
 enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				 struct mq_result *result, struct mq_err *err);
-/* The tables that `simulate` leaves of a plan, into the folder `dir`, which is made. */
+/* Makes the folder `dir` and writes the tables of `simulate` for a plan to it. */
 enum mq_status mq_session_detail(struct mq_session *session, const struct mq_plan *plan, const char *dir,
 				 struct mq_err *err);
 
-/* Shipped calibrations (platforms/calib) and then --calib files. `shipped` may be NULL. */
+/* Loads the shipped calibrations (platforms/calib) and then --calib files. `shipped` may be NULL. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_shipped *shipped, struct mq_arena *arena,
 			     struct mq_calib **calib, struct mq_err *err);
 
-/* A software by name with options, from the shipped files. */
+/* Loads a software by name, with options, from the shipped files. */
 enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,
 				struct mq_err *err);
 
-/* A platform file: a path as given, or the name of a shipped one with or without ".xml". */
+/* Finds a platform file: a path, or the name of a shipped one with or without ".xml". */
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path, struct mq_err *err);
 
-/* "64xH100 KEY=VALUE...", devices in machines of 8 (or gpus=), and "8 x p5.48xlarge", machines of platforms/machines.csv,
- * as keys of `platform generate`; any other text as it is. MQ_EINPUT: no such machine, devices that fill none. */
+/* Translates "64xH100 KEY=VALUE..." (devices, in machines of 8 or gpus=) and "8 x p5.48xlarge" (machines of
+ * platforms/machines.csv) to keys of `platform generate`; any other text is returned as it is. MQ_EINPUT: no such
+ * machine, or devices that do not fill machines. */
 enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const char **keys, struct mq_err *err);
-/* A platform as -p takes it (but `model`): its XML file, or its keys, in a folder of its own where it is generated. */
+/* A platform of option -p (but `model`): its XML file or its keys, in a temporary folder if generated. */
 struct mq_platform_file {
-	const char *path;        /* of XML, or of keys (mq_platform_is_keys) */
-	const char *const *type; /* of its devices, each once, NULL-terminated; NULL = path is a file that was given */
-	const char *dir;         /* to be removed, or NULL */
-	int held;                /* its lock, -1 = none */
+	const char *path;        /* of the XML file, or of keys (mq_platform_is_keys) */
+	const char *const *type; /* its device types, NULL-terminated; NULL = `path` was given as a file */
+	const char *dir;         /* temporary folder to remove, or NULL */
+	int held;                /* descriptor that locks `dir`, -1 = none */
 };
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
 				struct mq_platform_file *file, struct mq_err *err);
-/* Such a folder, with room for a platform file; nothing is written. */
+/* Makes such a folder and sets file->path in it; writes no file. */
 enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_file *file, struct mq_err *err);
 void mq_platform_file_close(const struct mq_platform_file *file);
 
-/* MQ_EINPUT where an output is the same file or folder as one of the inputs (NULL entries are none; so is output NULL),
- * by whatever name. */
+/* MQ_EINPUT: `output` is the same file or folder as an input, whatever their names. NULL (output or input) = none. */
 enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
 			       struct mq_err *err);
 
 /* Makes the output folder (and its parents). */
 enum mq_status mq_make_dir(const char *path, struct mq_err *err);
 
-/* Claims an output folder for a command until the claim is released: MQ_EINPUT, and nothing changed, where
- * another command is writing there, or where run.ini is of another command or, with `asked`, of another
- * question (the lines of the job file that decide results; NULL = any will do). */
+/* Claims an output folder for a command until the claim is released. MQ_EINPUT, and nothing is changed: another command
+ * is writing there, or run.ini is another command's or another question's. `asked`: the job file's lines that decide
+ * results; NULL = any question. */
 struct mq_claim {
 	int fd;
-	bool resumes; /* run.ini is there, of the same question */
+	bool resumes; /* run.ini is there and has the same question */
 };
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err);
 void mq_job_release(struct mq_claim *claim);
-/* From now on Ctrl-C says that the same command goes on and asks it to stop; the second one ends the program. */
+/* From now on the first Ctrl-C prints that the same command will resume and requests a stop; a second one ends the
+ * program. */
 void mq_job_resumable(void);
 bool mq_job_stopped(void);
-/* Ends the program as the signal would have, once all is written; returns where there was none. */
+/* After all is written: ends the program by the signal that was caught; returns if there was none. */
 void mq_job_end_stopped(void);
 
-/* Starts DIR/run.ini: "command = NAME" first; the caller adds lines (mq_ini_put), then mq_job_end adds the
- * [about] section (date, host, versions), which `run` ignores. */
+/* Begins DIR/run.ini with "command = NAME"; the caller adds lines (mq_ini_put); mq_job_end adds the section [about]
+ * (date, host, versions), which `run` ignores. */
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err);
 enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err);
-/* May a line of a job file be followed? MQ_EINPUT: it names a program to run (exec:), and nobody said that
- * the file is trusted. */
-struct mq_ini_item;
-/* The question of a search's folder, DIR/run.ini, with `argv` on top. MQ_EINPUT: it is none. */
+/* Reads the question of a search's folder from DIR/run.ini; options of `argv` override it. MQ_EINPUT: not a search's
+ * folder. */
 enum mq_status mq_asked_of_folder(const char *dir, int argc, char **argv, struct mq_arena *arena,
 				  struct mq_asked *asked, struct mq_err *err);
-/* Parses options of `size` bytes; where no model or no platform is given and the plan lies beside a search's run.ini,
- * over the question there, and says so on standard error. */
+/* Parses options (a struct of `size` bytes). If no model or no platform is given and the plan lies beside a search's
+ * run.ini, that question is the default, which is noted on standard error. */
 enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, size_t size, const struct mq_asked *asked,
 				  const char *const *plan, int argc, char **argv, struct mq_arena *arena,
 				  struct mq_err *err);
+/* MQ_EINPUT: the line of a job file names a program to run (exec:), and the file is not trusted (allow_exec). */
+struct mq_ini_item;
 enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, struct mq_err *err);
 
-/* Text for people: "1.23 ms", "4.5 GB", "312 GFLOP/s"-like engineering numbers. */
+/* Time as text: "1.23 ms". */
 const char *mq_text_s(double seconds, char text[32]);
-/* Money for people: "$0.8117", "$4899", "$18.37 million". */
+/* Price as text: "$0.8117", "$4899", "$18.37 million". */
 const char *mq_text_usd(double usd, char text[32]);
 const char *mq_text_B(double bytes, char text[32]);
 

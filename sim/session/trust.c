@@ -6,7 +6,7 @@
 
 #include "session/pages/page.h"
 
-/* The network that leaves a machine; "unknown" where no port says its kind. */
+/* The network between machines; "unknown": no port states its kind. */
 static const char *network_of(const struct mq_cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_links; i++)
@@ -15,7 +15,7 @@ static const char *network_of(const struct mq_cluster *c)
 	return "unknown";
 }
 
-/* The question with a plan and its result; machines and device types are those of the plan. */
+/* The question with a plan and its result; counts the machines and device types of the plan's devices. */
 static struct mq_trust_view view_of(const struct mq_session *s, const struct mq_plan *plan,
 				    const struct mq_result *result, struct mq_arena *scratch)
 {

@@ -17,7 +17,7 @@ const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
 	for (; *text; text++) {
 		if (*text == '\'')
 			*c++ = '\'';
-		*c++ = iscntrl((unsigned char)*text) ? ' ' : *text; /* a line break would end the command */
+		*c++ = iscntrl((unsigned char)*text) ? ' ' : *text; /* a line break would end gnuplot's command */
 	}
 	*c++ = '\'';
 	return to;
@@ -41,7 +41,7 @@ static enum mq_status run(const char *settings, const char *script, struct mq_ar
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
 	for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n"))
-		if (line[strspn(line, " ^")]) /* the last line with words in it */
+		if (line[strspn(line, " ^")]) /* keep the last line that has words */
 			last = line;
 	return status ? mq_bad(err, "gnuplot failed on %s: %s", script, last) : MQ_OK;
 }

@@ -63,7 +63,7 @@ void mq_json_add_numbers(FILE *f, enum mq_table_id table, const char *first, con
 
 /* ---- the frame --------------------------------------------------------------------------------------- */
 
-enum { MOST_MB = 4 }; /* of a file of plots/ */
+enum { MOST_MB = 4 }; /* limit for a file of plots/ */
 
 void mq_page_open(struct mq_page *p, const char *dir, const char *title)
 {

@@ -1,13 +1,13 @@
-/* plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a timeline of a
- * device per class, stages, memory by purpose, the busiest links, the words and the command.
- * SPDX-License-Identifier: Apache-2.0 */
+/* plan_page.c - report.html of one simulated plan, from the tables that `simulate` writes: a timeline of one device per
+ * class, stages, memory by purpose, the busiest links, the printed text and the command. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
 #include "session/pages/page.h"
 #include "session/session.h"
 
-/* Simulations of more devices one by one take minutes and gigabytes. */
+/* MOST_DEVICES: simulating more devices, none folded, takes minutes and gigabytes. */
 enum { MOST_DEVICES = 512, MOST_ROWS = 64, MOST_STAGES = 256 };
 
 static double cell(const struct mq_csv *csv, uint32_t row, const char *column)
@@ -27,9 +27,9 @@ static void put_step(struct mq_page *p)
 	mq_page_put_timeline(p, &csv);
 }
 
-/* A pipeline stage, on the first of its devices that the timeline has. */
+/* A pipeline stage, as its first device in the timeline ran it. */
 struct stage {
-	const char *device, *first; /* the operator it begins with */
+	const char *device, *first; /* its first operator */
 	double compute_s;
 };
 
@@ -113,7 +113,7 @@ MQ_COMPARE(by_use, struct busy,
 		   MQ_ORDER(b->Bps, a->Bps)         ?:
 						      MQ_ORDER(a->row, b->row))
 
-/* Links of a class that carry the same are one row. */
+/* A row per group of links of equal class and bytes. */
 static void put_links(struct mq_page *p)
 {
 	static const char *const heads[] = { "link", "links alike", "class", "GB/s", "GB carried", "used %", NULL };

@@ -1,4 +1,4 @@
-/* plot.c - what report.js draws: points in a plane, and the timeline. See page.h. SPDX-License-Identifier: Apache-2.0 */
+/* plot.c - data for report.js: scatter plots and the timeline. See page.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 
 #include <math.h>
@@ -97,7 +97,7 @@ void mq_page_put_timeline(struct mq_page *p, const struct mq_csv *csv)
 			end_s = fmax(end_s, t.finish_s);
 	if (!(end_s > 0))
 		return;
-	/* A task that ends within the least width of one drawn before would not be seen. */
+	/* Leaves out tasks that end within the least visible time of the one drawn before. */
 	double least_s = csv->n_rows > MOST_TASKS ? end_s * MOST_BANDS * N_LANES / MOST_TASKS : 0;
 	fputs("<div class=\"wide\"><canvas id=\"timeline\"></canvas></div>\n"
 	      "<script type=\"application/json\" id=\"tasks\">{\"tasks\":[",

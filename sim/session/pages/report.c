@@ -1,4 +1,4 @@
-/* report.c - what a search found, in words and tables for people. SPDX-License-Identifier: Apache-2.0 */
+/* report.c - a search's outcome as text and tables. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ void mq_explain(const struct mq_scored *a, const struct mq_scored *b, const stru
 		for (int i = 0; i < n; i++) {
 			double d = term[i].second - term[i].first;
 
-			double least = 1e-9 * a->result->step_time_s; /* rounding, not time */
+			double least = 1e-9 * a->result->step_time_s; /* less is rounding */
 
 			if (!(term[i].first > least) && !(term[i].second > least))
 				continue;
@@ -105,7 +105,7 @@ static void number(FILE *file, double value, int digits, int width)
 		fprintf(file, " %*.*f", width, digits, value);
 }
 
-/* Why plans that the table marks are tight. */
+/* Explains the plans that the table marks as tight. */
 static void print_tight(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -118,7 +118,7 @@ static void print_tight(const struct mq_session *session, const struct mq_search
 			mq_session_memory_text(session, &scratch));
 }
 
-/* What plans are ranked by, where that is not the step time; NULL: it is. */
+/* The value of an objective other than the step time; NULL: it is the step time. */
 static const char *objective_text(const struct mq_candidate *c, const char *objective, char text[32])
 {
 	if (!objective || !strcmp(objective, "step-time"))
@@ -130,14 +130,14 @@ static const char *objective_text(const struct mq_candidate *c, const char *obje
 	else if (!strcmp(objective, "energy"))
 		snprintf(text, 32, "%.4g kWh", c->objective);
 	else if (c->plan->engine_unit && !strncmp(c->plan->engine_unit, "per sample", 10))
-		snprintf(text, 32, "%.6g", c->objective); /* in the file's unit */
+		snprintf(text, 32, "%.6g", c->objective); /* in the plan file's unit */
 	else
 		mq_text_s(c->objective, text);
 	return text;
 }
 
-/* What a ranking by cost (or energy) rests on, by type of device: prices with source and date. A type without
- * a price makes the cost of plans on it unknown, so it is named. */
+/* For a ranking by cost (or energy): each device type's price (or power) with source and date. A type without one is
+ * named, since it makes its plans' cost unknown. */
 static void print_prices(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
 {
 	bool cost = (out->objective && !strcmp(out->objective, "cost")) || s->limits.max_usd > 0;
@@ -179,7 +179,7 @@ uint32_t mq_rank_of(const struct mq_search_outcome *out, uint64_t hash)
 	return 0;
 }
 
-/* Do tensor-parallel ranks, which are neighbours, sit in several machines? */
+/* Does a tensor-parallel group (neighbouring ranks) span several machines? */
 static bool tensor_leaves_machine(const struct mq_plan *plan, const struct mq_cluster *cluster)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
@@ -199,7 +199,7 @@ static const char *percent(double share, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%.*f", fabs(share) < 0.0995, 100 * share);
 }
 
-static const double SAME = 5e-4; /* steps this near are told apart by no cause */
+static const double SAME = 5e-4; /* steps with a smaller relative difference get no reason */
 
 const char *mq_why_not_first(const struct mq_candidate *c, const struct mq_search_outcome *out,
 			     const struct mq_cluster *cluster, struct mq_arena *arena)
@@ -251,7 +251,7 @@ static void widen(int *width, const char *text)
 	*width = n > *width ? n : *width;
 }
 
-/* Plans that are shown whatever their rank, judged like all others: as the software of the question runs them. */
+/* Prints plans that are shown whatever their rank. All are judged as the question's software runs them. */
 static void print_named(const struct mq_session *session, const struct mq_search_outcome *out, const char *head,
 			const char *about, const struct mq_named_candidate *named, uint32_t n, FILE *file)
 {
@@ -318,7 +318,7 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	}
 }
 
-/* Engines without a plan, whose best is NaN, come last. */
+/* Engines without a plan, whose best time is NaN, come last. */
 typedef const struct mq_engine_report *report_ref;
 MQ_COMPARE(by_best, report_ref,
 	   MQ_ORDER(fmin((*a)->best_step_time_s, (double)INFINITY), fmin((*b)->best_step_time_s, (double)INFINITY)) ?:
@@ -348,7 +348,7 @@ static void print_engines(const struct mq_search_outcome *out, FILE *file)
 	}
 }
 
-/* Two plans that read alike: a comparison of them would look like one of a plan with itself. */
+/* Do two plans have the same description? Comparing them would read like comparing a plan with itself. */
 static bool same_words(const struct mq_plan *a, const struct mq_plan *b, const struct mq_cluster *cluster)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -357,9 +357,9 @@ static bool same_words(const struct mq_plan *a, const struct mq_plan *b, const s
 	return same;
 }
 
-/* What the winner is compared with: the best plan of another engine; with one engine, the best of another
- * shape. NULL where there is none that is slower. */
-static const struct mq_candidate *rival(const struct mq_search_outcome *out, const struct mq_cluster *cluster)
+/* The plan to compare the winner with: the best of another engine, else the best with other degrees, else the next with
+ * another description; NULL: none is slower. */
+static const struct mq_candidate *plan_to_compare(const struct mq_search_outcome *out, const struct mq_cluster *cluster)
 {
 	const struct mq_candidate *first = &out->best[0], *found = NULL;
 	struct mq_degrees w = mq_plan_degrees(first->plan);
@@ -378,13 +378,13 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out, con
 		if (d.dp != w.dp || d.tp != w.tp || d.pp != w.pp || d.n_devices != w.n_devices)
 			found = &out->best[i];
 	}
-	for (uint32_t i = 1; i < out->n_best && !found; i++) /* else the next that reads otherwise */
+	for (uint32_t i = 1; i < out->n_best && !found; i++) /* else by description */
 		if (!same_words(first->plan, out->best[i].plan, cluster))
 			found = &out->best[i];
 	return found && found->result.step_time_s > first->result.step_time_s ? found : NULL;
 }
 
-/* What else of this software needs less memory than a plan does, as options. */
+/* Options of this software that reduce the plan's memory. */
 static const char *remedies(const struct mq_session *s, const struct mq_plan *plan, struct mq_arena *arena)
 {
 	const struct mq_software *w = &s->software.software;
@@ -400,7 +400,7 @@ static const char *remedies(const struct mq_session *s, const struct mq_plan *pl
 
 enum { MOST_TIMES = 64 };
 
-/* The same question on twice, four times, ... as many machines, until engine `expert` has a plan that fits. */
+/* Asks the same question on 2, 4, ... times as many machines until engine `expert` finds a plan that fits. */
 static void print_least_devices(const struct mq_session *s, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -453,7 +453,7 @@ void mq_search_nothing(const struct mq_session *session, const struct mq_search_
 			mq_verdict_name(out->refused.result.verdict), out->refused.result.message);
 }
 
-/* How far plan 1 is to be trusted, and whether it beats plan 2. */
+/* Prints the trust in plan 1's step, and whether it is faster than plan 2. */
 static void print_trust(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -477,7 +477,7 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
 	print_named(session, out, "usual plan", "plan", out->usual, out->n_usual, file);
 	print_named(session, out, "software", "best plan that it can run", out->software, out->n_software, file);
-	const struct mq_candidate *first = &out->best[0], *second = rival(out, session->cluster);
+	const struct mq_candidate *first = &out->best[0], *second = plan_to_compare(out, session->cluster);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_scored a = { "plan 1", first->plan, &first->result };

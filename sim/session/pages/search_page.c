@@ -1,5 +1,5 @@
-/* search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
- * SPDX-License-Identifier: Apache-2.0 */
+/* search_page.c - a search's outcome as report.html (one file that loads nothing) and as JSON. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void put_plan(const struct mq_session *s, const struct mq_search_outcome 
 		d.n_devices, d.dp, d.tp, d.pp, d.cp, d.ep, c->plan->virtual, c->plan->micro_batches, c->like);
 }
 
-/* Plans by name; rank: null where it is not among the plans above. */
+/* Writes named plans; rank: null if the plan is not among the best. */
 static void put_named(const struct mq_session *s, const struct mq_search_outcome *out, const char *key,
 		      const struct mq_named_candidate *named, uint32_t n, FILE *f)
 {
@@ -61,7 +61,7 @@ static void put_named(const struct mq_session *s, const struct mq_search_outcome
 	}
 }
 
-/* Of plan 1; and P that it is faster than plan 2. */
+/* Writes the trust in plan 1, and the probability that it is faster than plan 2. */
 static void put_trust(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -77,7 +77,7 @@ static void put_trust(const struct mq_session *s, const struct mq_search_outcome
 	fputs(",\n", f);
 }
 
-/* Why there is no plan, as the terminal says it, and the nearest. */
+/* Writes the reason why there is no plan, as printed, and the nearest plan. */
 static void put_reason(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -175,7 +175,7 @@ static void put_ranking(struct mq_page *p, const struct mq_session *s, const str
 	mq_page_table_end(p);
 }
 
-/* All plans that fit, from candidates.csv; the best have their rank beside them. */
+/* Plots all plans that fit, from candidates.csv; the best are labelled with their rank. */
 static enum mq_status put_plot(struct mq_page *page, const struct mq_search_outcome *out, struct mq_err *err)
 {
 	struct mq_arena *arena = &page->arena;

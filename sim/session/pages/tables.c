@@ -9,7 +9,7 @@
 
 enum { MOST_ROWS = 2000 };
 
-/* Hashes may look like numbers. */
+/* Is the cell a number? A plan_hash may look like one. */
 static bool is_number(const struct mq_csv *csv, uint32_t r, uint32_t c, double *v)
 {
 	return mq_csv_f64(csv, r, c, NAN, v) && strcmp(csv->header[c], "plan_hash") != 0;
