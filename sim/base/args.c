@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/ini.h"
 #include "maquette/opt.h"
@@ -112,21 +113,22 @@ static enum mq_status set_number(const struct mq_arg *row, double *at, const cha
 	return MQ_OK;
 }
 
-/* The index of a word or of its other name; -1: it is none. */
+/* The index of a word or of its other name, in whatever case where it is kept as an index; -1: it is none. */
 static int find_word(const struct mq_arg *row, const char *text)
 {
 	const char *name, *also = row->also ? row->also : "";
 	size_t n = strlen(text);
 	char room[32], other[32];
+	int (*const compare)(const char *, const char *) = row->type == MQ_ARG_CHOICE ? strcmp : strcasecmp;
 
 	for (; *also; also += strcspn(also, " "), also += *also == ' ')
-		if (!strncmp(also, text, n) && also[n] == '=') {
+		if (!strncasecmp(also, text, n) && also[n] == '=') {
 			snprintf(other, sizeof(other), "%.*s", (int)strcspn(also + n + 1, " "), also + n + 1);
 			text = other;
 			break;
 		}
 	for (int i = 0; (name = word(row, i, room)); i++)
-		if (!strcmp(name, text))
+		if (!compare(name, text))
 			return i;
 	return -1;
 }

@@ -7,7 +7,7 @@
  *
  * Where a condition or a loop is not decided by the script, what stands in it is in doubt: a name that is assigned there
  * stays as written, and words are told apart. Not followed: other files (source), coprocesses, patterns in names.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Text with lines "--flag: value" (YAML) is these flags. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 

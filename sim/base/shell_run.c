@@ -603,12 +603,41 @@ static void take_slurm(struct mq_shell *s, const char *text)
 	}
 }
 
+/* "--num-layers: 24" in lines of YAML, as Megatron-LM's own tests have flags; false: the text has none. */
+static bool take_keys(struct mq_shell *s, const char *text)
+{
+	bool any = false;
+
+	for (const char *c = text; *c; c += strcspn(c, "\n"), c += *c == '\n') {
+		c += strspn(c, " \t");
+		size_t n = strspn(c, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+		if (strncmp(c, "--", 2) || c[n] != ':')
+			continue;
+		any = true;
+		const char *value = c + n + 1 + strspn(c + n + 1, " \t");
+		bool list = *value == '[' && isalpha((unsigned char)value[1]);
+		size_t quote = *value == '"' || *value == '\'' || list;
+		char close = list ? ']' : *value;
+		int end = (int)strcspn(value + quote, quote ? (const char[]){ close, '\n', 0 } : "#\r\n");
+		while (!quote && end && isspace((unsigned char)value[end - 1]))
+			end--;
+		const char *text_of = mq_arena_printf(s->arena, "%.*s", end, value + quote);
+		if (!strcmp(text_of, "false"))
+			continue;
+		mq_shell_push(s, &s->out, mq_arena_printf(s->arena, "%.*s", (int)n, c));
+		if (*text_of && strcmp(text_of, "true"))
+			mq_shell_push(s, &s->out, text_of);
+	}
+	return any;
+}
+
 enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq_script *script, struct mq_err *err)
 {
 	struct mq_shell s = { .arena = arena };
 
 	take_slurm(&s, text);
-	run_text(&s, text);
+	if (!take_keys(&s, text))
+		run_text(&s, text);
 	if (s.full)
 		return mq_bad(err,
 			      "its words come to more than %d bytes once names are replaced, or it nests too deep; "

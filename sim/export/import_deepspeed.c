@@ -17,7 +17,7 @@ struct settings {
 /* The keys that are read, by name; others are told to the user. */
 static const char read_keys[] =
 	"train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps tensor_parallel.autotp_size "
-	"pipeline.stages pipeline.activation_checkpoint_interval zero_optimization.stage "
+	"pipeline.stages pipeline.activation_checkpoint_interval zero_optimization zero_optimization.stage "
 	"zero_optimization.reduce_bucket_size zero_optimization.overlap_comm zero_optimization.offload_param.device "
 	"zero_optimization.offload_optimizer.device zero_optimization.zero_quantized_weights "
 	"zero_optimization.zero_quantized_gradients zero_optimization.zero_hpz_partition_size bf16.enabled fp16.enabled";
@@ -39,7 +39,10 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	const struct mq_json_range any = { .max = 1e12 };
 	const char *device;
 
-	*s = (struct settings){ .rounds = 1, .tp = 1, .pp = 1 };
+	/* "zero_optimization": true is stage 1, as DeepSpeed takes it */
+	*s = (struct settings){
+		.rounds = 1, .tp = 1, .pp = 1, .zero = json_is_true(json_object_get(at->object, "zero_optimization"))
+	};
 	if (json_object_get(at->object, "train_batch_size"))
 		MQ_TRY(mq_json_u32(at, "train_batch_size", 1, 1e9, &s->batch, err));
 	MQ_TRY(mq_json_u32(at, "train_micro_batch_size_per_gpu", 1, 1e9, &s->micro_batch, err));

@@ -20,7 +20,7 @@ struct flags {
 	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
-	bool ends_bf16, deferred, fp8_params;
+	bool ends_bf16, deferred, fp8_params, fsdp2;
 	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
 	double batch; /* of a step */
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
@@ -46,7 +46,7 @@ static enum mq_status take_recompute(struct flags *x)
 	const struct mq_software *s = x->e->software;
 	const char *unknown, *ops;
 
-	x->full = granularity && !strcmp(granularity, "full");
+	x->full |= granularity && !strcmp(granularity, "full");
 	x->selective = granularity ? !strcmp(granularity, "selective") : x->selective;
 	if (granularity && !x->full && !x->selective)
 		return mq_bad(x->err, "--recompute-granularity %s: give full or selective", granularity);
@@ -100,7 +100,7 @@ static enum mq_status take_sharding(struct flags *x)
 {
 	const char *value = x->sharding;
 
-	x->sync = x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE;
+	x->sync = x->fsdp2 ? MQ_SYNC_ZERO3 : x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE;
 	for (uint8_t i = 0; i < MQ_N_SYNCS && value; i++)
 		if (mq_megatron_sharding[i] && !strcmp(mq_megatron_sharding[i], value)) {
 			x->sync = i;
@@ -165,7 +165,7 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 		return mq_bad(x->err,
 			      "no launch settings in this file: no flag of Megatron-LM as "
 			      "--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
-			      "accelerate, axolotl or LLaMA-Factory that says how training is divided");
+			      "accelerate, axolotl, LLaMA-Factory or torchtune that says how training is divided");
 	MQ_TRY(take_sharding(x));
 	if (x->comm && !strcmp(x->comm, "a2a"))
 		x->ulysses = x->cp;

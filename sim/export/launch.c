@@ -32,9 +32,10 @@ struct keys {
 	const char *file;
 	struct key *key;
 	uint32_t n, room;
-	/* launch_keys.csv: of a `program` (or any) the last parts of a `key`; `when` it has that value only (empty: any),
-	 * it is that `flag` with that `value` ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it
-	 * says nothing alone. Where it stands the file is one of what it `names`. */
+	/* launch_keys.csv: of a `program` (or one that a row `names`, or any) the last parts of a `key`; `when` one of its
+	 * words is that (empty: any; "absent": where the file says a plan without it), it is that `flag` with that `value`
+	 * ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it says nothing alone. Where it stands
+	 * the file is one of what it `names`. */
 	struct mq_csv rows;
 };
 
@@ -240,27 +241,53 @@ static const char *value_of(const struct keys *k, const char *value)
 	return mq_arena_printf(k->arena, "%.0f", product);
 }
 
+/* Is the row of the program whose file this is? */
+static bool is_of(const struct writing *w, const char *program, uint32_t row)
+{
+	const char *of = mq_csv_word(&w->keys->rows, row, "program");
+
+	return !strcmp(of, "any") || !strcmp(of, program) || !strcmp(of, w->launch->program);
+}
+
+static bool is_named(const struct keys *k, const struct key *key, uint32_t row)
+{
+	const char *name = mq_csv_word(&k->rows, row, "key"), *item = strrchr(key->path, '.');
+	bool sign = !*mq_csv_word(&k->rows, row, "flag") && *mq_csv_word(&k->rows, row, "names"); /* and no more */
+
+	if (sign || ends_in(key->path, name))
+		return !sign;
+	return *mq_csv_word(&k->rows, row, "when") && item && item[1] && !item[1 + strspn(item + 1, "0123456789")] &&
+	       ends_in(mq_arena_printf(k->arena, "%.*s", (int)(item - key->path), key->path), name);
+}
+
+static bool has_word(const char *value, const char *word, struct mq_arena *arena)
+{
+	const char *one;
+
+	while ((one = mq_text_next(&value, " ,", arena)))
+		if (!strcasecmp(one, word))
+			return true;
+	return false;
+}
+
 static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
 {
 	const char *value = value_of(w->keys, key->value), *last = strrchr(key->path, '.');
 	const struct mq_csv *rows = &w->keys->rows;
+	struct mq_arena *arena = w->keys->arena;
 	bool known = false, takes;
 
 	last = last ? last + 1 : key->path;
 	if (!*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~"))
 		return MQ_OK;
 	for (uint32_t i = 0; i < rows->n_rows; i++) {
-		const char *of = mq_csv_word(rows, i, "program"), *when = mq_csv_word(rows, i, "when");
+		const char *when = mq_csv_word(rows, i, "when"), *refused = mq_csv_word(rows, i, "refused");
 		const char *flag = mq_csv_word(rows, i, "flag"), *is = mq_csv_word(rows, i, "value");
-		const char *refused = mq_csv_word(rows, i, "refused");
 
-		bool sign = !*flag && *mq_csv_word(rows, i, "names"); /* and no more than that */
-
-		if (sign || (strcmp(of, "any") && strcmp(of, program)) ||
-		    !ends_in(key->path, mq_csv_word(rows, i, "key")))
+		if (!is_of(w, program, i) || !is_named(w->keys, key, i))
 			continue;
 		known = true;
-		if (*when && strcasecmp(when, value))
+		if (*when && !has_word(value, when, arena))
 			continue;
 		if (*refused)
 			return mq_bad(err, "%s: %s: %.60s %s", w->keys->file, key->path, value, refused);
@@ -268,13 +295,15 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 			put_flag(w, flag, *is == '*' ? value : is);
 		return MQ_OK;
 	}
-	char *flag = mq_arena_printf(w->keys->arena, "--%s", last);
+	char *flag = mq_arena_printf(arena, "--%s", last);
 	for (char *c = flag; *c; c++)
 		*c = *c == '_' ? '-' : *c;
-	if (!strcmp(program, "megatron") && (mq_megatron_plans(flag) || mq_megatron_describes(flag, &takes)))
+	if (!known &&
+	    (mq_megatron_plans(flag) || (!strcmp(program, "megatron") && mq_megatron_describes(flag, &takes))))
 		put_flag(w, flag, value);
-	else if (!known && strlen(w->launch->unread) < 2000)
-		w->launch->unread = mq_arena_printf(w->keys->arena, "%s %s", w->launch->unread, key->path);
+	else if (!(known && has_word("false no off 0", value, arena)) && strlen(w->launch->unread) < 2000)
+		w->launch->unread =
+			mq_arena_printf(arena, known ? "%s %s=%.60s" : "%s %s", w->launch->unread, key->path, value);
 	return MQ_OK;
 }
 
@@ -310,6 +339,10 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	MQ_TRY(check_layers(k, err));
 	for (uint32_t i = 0; i < k->n && program; i++)
 		MQ_TRY(put_key(&w, program, &k->key[i], err));
+	for (uint32_t i = 0; i < k->rows.n_rows && w.n; i++)
+		if (!strcmp(mq_csv_word(&k->rows, i, "when"), "absent") && is_of(&w, program, i) &&
+		    !find_key(k, mq_csv_word(&k->rows, i, "key")))
+			put_flag(&w, mq_csv_word(&k->rows, i, "flag"), mq_csv_word(&k->rows, i, "value"));
 	MQ_PUSH(k->arena, launch->word, w.n, w.room, NULL);
 	return MQ_OK;
 }
@@ -348,8 +381,6 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 	for (const char *const *word = script->word; *word; word++)
 		trainer = trainer || !strncmp(*word, "--per_device_train_batch_size", 29) ||
 			  !strncmp(*word, "--per-device-train-batch-size", 29);
-	if (trainer) /* its default, before what the command line says */
-		add_key(k, "gradient_accumulation_steps", "1");
 	read_overrides(k, script->word, trainer);
 	if (!trainer && (config = find_key(k, "job.config_file"))) {
 		MQ_TRY(read_config(k, config->value, err));
@@ -384,7 +415,8 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 		read_toml(&k, text);
 		return put_keys(&k, launch, err);
 	}
-	if (*first == '{' || has_ending(path, ".yaml") || has_ending(path, ".yml")) {
+	if (*first == '{' ||
+	    ((has_ending(path, ".yaml") || has_ending(path, ".yml")) && !strstr(text, " --num-layers:"))) {
 		MQ_TRY(read_yaml(&k, text, err));
 		return put_keys(&k, launch, err);
 	}

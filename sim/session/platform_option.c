@@ -137,7 +137,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 						text + end);
 		return MQ_OK;
 	}
-	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
+	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || n > 1e9 || !access(text, F_OK))
 		return MQ_OK;
 	if (text[end] == '=') /* the last word is a key: the rest are further keys */
 		while (*name && !isspace((unsigned char)text[end - 1]))

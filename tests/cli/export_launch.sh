@@ -143,3 +143,20 @@ printf 'P="--tensor-model-parallel-size 2"\n[ -e /x ] && P="--tensor-model-paral
 "$M" search -m deepseek-ai/DeepSeek-V3 --seq 1024 --batch 512 -p 512xH200 --software megatron-core -e expert --evals 1 -j 1 -o v3 >/dev/null 2>&1 || bad=1
 "$M" export v3/plan-1.json --to megatron 2>/dev/null | grep '^# not in these settings, of the model: ' || bad=1
 read_it doubt.sh --batch 32
+# Values that a key's readers do not know are named with the key; what trains or keeps a part elsewhere is refused.
+for more in 'gradient_checkpointing: offload' 'fsdp: full_shard auto_wrap offload' 'fsdp: [shard_grad_op, offload]' 'fp8: true' \
+	'fsdp: no_shard' 'unfrozen_parameters: [head]' 'expert_parallel_size: two' 'recompute_granularity: full'; do
+	printf 'base_model: x\nmicro_batch_size: 2\n%s\n' "$more" >one.yml; read_it one.yml
+done
+for more in 'finetuning_type: oft' 'disable_gradient_checkpointing: true' 'tensor_model_parallel_size: 2'; do
+	grep -v "^${more%%:*}" factory.yaml >two.yaml; echo "$more" >>two.yaml; read_it two.yaml
+done
+printf 'batch_size: 2\ngradient_accumulation_steps: 8\nenable_activation_checkpointing: True\nfsdp_cpu_offload: False\ndtype: bf16\ntokenizer: {max_seq_len: 2048}\n' >tune.yaml
+read_it tune.yaml
+sed 's/load: False/load: True/' tune.yaml >two.yaml; read_it two.yaml
+echo '{"zero_optimization": true, "train_micro_batch_size_per_gpu": 1}' >two.json; read_it two.json
+echo 'torchrun pretrain_gpt.py --micro-batch-size 1 --global-batch-size 32 --use-torch-fsdp2 --checkpoint-activations' >two.sh; read_it two.sh
+# Megatron's flags as keys of YAML.
+printf 'ENV_VARS: {A: 1}\nMODEL_ARGS:\n  --num-layers: 4 # few\n  --hidden-size: 256\n  --num-attention-heads: 8\n  --seq-length: 128\n  --max-position-embeddings: 128\n  --vocab-size: 1024\n  --swiglu: false\n  --bf16: true\n  --micro-batch-size: 1\n  --global-batch-size: "16"\n  --recompute-granularity: selective\n  --recompute-modules: [core_attn]\n' >flags.yaml
+"$M" export --import flags.yaml -m flags.yaml -p 8xH100 -o p.json
+"$M" model flags.yaml >a; "$M" model own.sh >b; cmp a b || bad=1

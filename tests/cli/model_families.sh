@@ -9,4 +9,19 @@ flop() { "$M" model "$1" --seq "$2" --csv ops.csv >/dev/null && awk -F, 'NR>1 &&
 short=$(flop gemma2-9b.json 4096); sed 's/"gemma2"/"gemma2", "sliding_window": 4096/' gemma2-9b.json >w.json; long=$(flop w.json 8192)
 echo "a layer with a window of 4096: $(awk "BEGIN{print $long / $short}") times the work of 4096 tokens at 8192" # 4 (1/2 (2 - 1/2)) = 3
 echo '{"model_type": "newer", "d_model": 5}' >newer.json; try 2 '"model_type" is newer, not a family that is read, and no Llama: d_model may change a layer' model newer.json
+# An activation that no Llama has, towers beside models of other builders, true for a number.
+llama='"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 64, "vocab_size": 99, "rms_norm_eps": 1e-6'
+echo "{\"model_type\": \"chat\", \"hidden_size\": 32, $llama, \"hidden_act\": \"relu2\"}" >newer.json
+try 2 'no Llama: hidden_act may change a layer' model newer.json
+sed -i 's/relu2/silu/' newer.json; "$M" model newer.json 2>/dev/null | sed -n 2p
+echo "{\"model_type\": \"llama\", \"hidden_size\": true, $llama}" >newer.json; try 2 '"hidden_size" is true; give a whole number' model newer.json
+echo '{"model_type": "florence2", "text_config": {"model_type": "bart"}, "vision_config": {"depths": [1, 1]}}' >newer.json
+try 2 'the vision_config of "florence2" is not read; towers=false leaves it out' model newer.json
+"$M" model newer.json:towers=false | sed -n 2p
+# Megatron-LM: flags of models that are not built, and names that flags had before.
+gpt='python pretrain.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --vocab-size 128'
+for more in '--img-h 336' '--experimental-attention-variant dsa' '--model-provider llava_vlm'; do
+	echo "$gpt $more" >m.sh; try 2 "m.sh: ${more%% *}.*such models are not read" model m.sh; done
+for more in '--use-rotary-position-embeddings' '--position-embedding-type rope'; do echo "$gpt $more" >m.sh; "$M" model m.sh | sed -n 2p; done
+for name in override layer; do echo "$gpt --hybrid-$name-pattern M* --mamba-num-heads 8" >m.sh; "$M" model m.sh | sed -n 2p; done
 finish

@@ -232,7 +232,9 @@ static enum mq_status build(const struct mq_json_at *top, const struct options *
 	MQ_TRY(mq_json_text(&at, "model_type", &type, err));
 	MQ_TRY(mq_json_text(&at, "_class_name", &class, err));
 	MQ_TRY(build_other(&at, type, class, request, arena, model, err));
-	return *model ? MQ_OK : build_stack(top, type, o, t, request, arena, model, err);
+	if (!*model)
+		return build_stack(top, type, o, t, request, arena, model, err);
+	return o->towers ? mq_hf_towers(top, o->image, t, arena, err) : MQ_OK; /* none is built beside those */
 }
 
 /* `path`: what stands before the options in the specification. */

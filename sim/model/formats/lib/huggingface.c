@@ -347,6 +347,14 @@ static bool is_read(const struct mq_hf_key *keys, const char *key)
 	return mq_text_has_word(others, key) || mq_hf_layer_key(key);
 }
 
+/* An activation that a Llama does not have: what follows attention may be no gated part. */
+static bool is_other_activation(const char *key, const json_t *value)
+{
+	const char *act = json_string_value(value);
+
+	return !strncmp(key, "hidden_act", 10) && act && strcmp(act, "silu") && strcmp(act, "swish");
+}
+
 const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, const json_t *object,
 			      struct mq_arena *arena)
 {
@@ -354,8 +362,9 @@ const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, 
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-		bool known = is_inert(family->others, key) ||
-			     (as_llama ? mq_text_has_word(llama_keys, key) : is_read(family->keys, key));
+		bool known = as_llama ? (is_inert(family->others, key) && !is_other_activation(key, value)) ||
+						mq_text_has_word(llama_keys, key) :
+					is_inert(family->others, key) || is_read(family->keys, key);
 
 		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)
 			list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);

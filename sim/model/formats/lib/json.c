@@ -70,9 +70,9 @@ enum mq_status mq_json_number(const struct mq_json_at *at, const char *key, cons
 		 range->max);
 	if (!v || json_is_null(v))
 		return range->required ? wrong(at, key, "missing", remedy, err) : MQ_OK;
-	if (!json_is_number(v) && !json_is_boolean(v))
+	if (!json_is_number(v) && !json_is_false(v))
 		return wrong(at, key, type_name(v), remedy, err);
-	double x = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
+	double x = json_number_value(v); /* of false: 0 */
 	snprintf(text, sizeof(text), "%.9g", x);
 	if (!isfinite(x) || x < range->min || x > range->max || (range->whole && x != floor(x)))
 		return wrong(at, key, text, remedy, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 enum { MAX_LAYERS = 10000 };
 
@@ -199,9 +200,10 @@ struct read {
 	bool deepspeed;
 	double interpolation, llama3_factor;
 	struct mq_rope rope;
-	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, llama3, unread;
+	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, llama3, unread, rotary;
 	const char *mlp;
-	const char *unread_text, *rope_type, *position, *norm, *window, *layers, *pattern, *score, *backend;
+	const char *unread_text, *rope_type, *position, *norm, *window, *layers, *pattern, *score, *backend, *other,
+		*provider;
 };
 
 #define X(name, kind, field) { name, MQ_FLAG_##kind, offsetof(struct read, field) },
@@ -410,7 +412,7 @@ static void settle_rope(struct read *r, const char *position)
 static void settle(struct read *r)
 {
 	struct mq_transformer *t = &r->t;
-	const char *position = r->position ? r->position : "learned_absolute";
+	const char *position = r->position ? r->position : r->rotary ? "rope" : "learned_absolute";
 
 	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
 	settle_rope(r, position);
@@ -463,9 +465,17 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 	for (; *word; word++) {
 		const struct mq_flag *flag = mq_flag_find(flags, *word);
 
+		if (flag && flag->offset == offsetof(struct read, other))
+			return mq_bad(err, "%s: such models are not read of Megatron-LM; give -m as a config.json",
+				      *word);
 		if (flag)
 			MQ_TRY(mq_flag_take(flag, &word, &r, arena, err));
 	}
+	if (r.provider && !mq_text_has_word("gpt hybrid mamba", r.provider))
+		return mq_bad(
+			err,
+			"--model-provider %.60s: such models are not read of Megatron-LM; give -m as a config.json",
+			r.provider);
 	MQ_TRY(read_pattern(&r, arena, err));
 	MQ_TRY(read_deepspeed(&r, err));
 	settle(&r);
