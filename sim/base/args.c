@@ -414,8 +414,7 @@ static void print_json(const struct mq_args *args, struct parsing *p)
 	const char *group = NULL, *w, *between = "";
 	char text[32];
 
-	printf("\"about\": ");
-	mq_json_put_text(stdout, args->doc ? args->doc : "");
+	mq_json_put_after(stdout, "\"about\": ", args->doc ? args->doc : "");
 	printf(", \"options\": [");
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct mq_arg *row = p->row[i];

@@ -119,6 +119,12 @@ void mq_json_put_text(FILE *file, const char *text)
 	mq_json_put_but(file, text, "");
 }
 
+void mq_json_put_after(FILE *file, const char *before, const char *text)
+{
+	fputs(before, file);
+	mq_json_put_text(file, text);
+}
+
 enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err)
 {
 	*file = fopen(path, "w");

@@ -31,6 +31,8 @@ MQ_API bool mq_text_fits(const char *patterns, char separator, const char *text,
 
 /* Text as a JSON string. */
 MQ_API void mq_json_put_text(FILE *file, const char *text);
+/* The same behind what is written as it is, as a key. */
+void mq_json_put_after(FILE *file, const char *before, const char *text);
 /* The same where no character of `also` may stand as it is: it is written by its number. */
 MQ_API void mq_json_put_but(FILE *file, const char *text, const char *also);
 

@@ -30,8 +30,7 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 	for (int i = 0; i < 2; i++) {
 		const struct mq_result *r = &result[i];
 
-		fputs(i ? ",\n {\"file\": " : "[\n {\"file\": ", stdout);
-		mq_json_put_text(stdout, o->path[i]);
+		mq_json_put_after(stdout, i ? ",\n {\"file\": " : "[\n {\"file\": ", o->path[i]);
 		mq_json_add_text(stdout, "plan", mq_plan_describe(&plan[i], session->cluster, &session->arena));
 		mq_json_add_text(stdout, "verdict", mq_result_verdict(r));
 		mq_json_add_numbers(stdout, MQ_TABLE_diff_json, "step_time_s", r);

@@ -51,8 +51,7 @@ static void list_options(struct listing *l, const struct mq_opt *opts, struct mq
 			printf("    %-20s %s [%s]\n", o->name, o->help, what);
 			continue;
 		}
-		fputs(any ? ", {\"name\": " : "{\"name\": ", stdout);
-		mq_json_put_text(stdout, o->name);
+		mq_json_put_after(stdout, any ? ", {\"name\": " : "{\"name\": ", o->name);
 		mq_json_add_text(stdout, "about", o->help);
 		mq_json_add_text(stdout, "values", what);
 		putchar('}');

@@ -189,8 +189,7 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train,
 			printf("%s %.15g\n", rows[i].key, rows[i].value);
 	if (!json)
 		return;
-	fputs("{\"model\": ", stdout);
-	mq_json_put_text(stdout, m->name);
+	mq_json_put_after(stdout, "{\"model\": ", m->name);
 	mq_json_add_text(stdout, "sample", m->unit);
 	for (size_t i = 0; i < n; i++)
 		printf(", \"%s\": %.15g", rows[i].key, rows[i].value);

@@ -143,8 +143,7 @@ static void print_json(const struct simulation *s)
 	const struct mq_result *r = &s->result;
 	const enum mq_table_id table = MQ_TABLE_simulate_json;
 
-	fputs("{\"plan\": ", stdout);
-	mq_json_put_text(stdout, mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
+	mq_json_put_after(stdout, "{\"plan\": ", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
 	mq_json_add_text(stdout, "verdict", mq_result_verdict(r));
 	mq_json_add_text(stdout, "message", r->message);
 	mq_json_add_text(stdout, "bottleneck", r->bottleneck);

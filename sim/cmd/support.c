@@ -219,8 +219,7 @@ static void print(const struct sheet *sheet, bool json)
 			       known_names[l->known], l->text);
 			continue;
 		}
-		fputs(i ? ",\n {\"part\": " : "[\n {\"part\": ", stdout);
-		mq_json_put_text(stdout, l->part);
+		mq_json_put_after(stdout, i ? ",\n {\"part\": " : "[\n {\"part\": ", l->part);
 		mq_json_add_text(stdout, "known", known_names[l->known]);
 		mq_json_add_text(stdout, "text", l->text);
 		putchar('}');

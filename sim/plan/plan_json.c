@@ -301,10 +301,8 @@ static void write_config(FILE *f, const struct mq_config *c)
 
 static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model, const struct mq_cluster *cluster)
 {
-	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
-	mq_json_put_text(f, model->name);
-	fprintf(f, ",\n  \"platform\": ");
-	mq_json_put_text(f, cluster->name);
+	mq_json_put_after(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ", model->name);
+	mq_json_put_after(f, ",\n  \"platform\": ", cluster->name);
 	fprintf(f, ",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n", p->micro_batches,
 		mq_pipeline_name(p->pipeline), p->virtual);
 	for (int d = 0; d < MQ_N_DECISIONS; d++) {
@@ -324,11 +322,9 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 	for (uint32_t op = 0, last; op < p->n_ops; op = last + 1) {
 		for (last = op; last + 1 < p->n_ops && p->config_of[last + 1] == p->config_of[op];)
 			last++;
-		fprintf(f, "    {\"from\": ");
-		mq_json_put_text(f, model->op[op].name);
+		mq_json_put_after(f, "    {\"from\": ", model->op[op].name);
 		if (last > op) {
-			fprintf(f, ", \"to\": ");
-			mq_json_put_text(f, model->op[last].name);
+			mq_json_put_after(f, ", \"to\": ", model->op[last].name);
 		}
 		fprintf(f, ", \"config\": %u}%s\n", p->config_of[op], last + 1 < p->n_ops ? "," : "");
 	}

@@ -133,15 +133,13 @@ static void put_held(FILE *f, const struct mq_schedule *s)
 
 static void put_header(FILE *f, const struct mq_schedule *s)
 {
-	fputs("{\"maquette_schedule\":1,\"model\":", f);
-	mq_json_put_text(f, s->model);
+	mq_json_put_after(f, "{\"maquette_schedule\":1,\"model\":", s->model);
 	fprintf(f, ",\"plan_hash\":\"%016" PRIx64 "\",\"model_hash\":\"%016" PRIx64 "\",\"devices\":[", s->plan_hash,
 		s->model_hash);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		fprintf(f, "%s{\"rank\":%" PRIu32 ",\"name\":", d ? "," : "", s->device[d]);
 		mq_json_put_text(f, s->device_name[d]);
-		fputs(",\"type\":", f);
-		mq_json_put_text(f, s->device_type[d]);
+		mq_json_put_after(f, ",\"type\":", s->device_type[d]);
 		if (s->clock && s->clock[d] < 1)
 			fprintf(f, ",\"clock\":%.17g", s->clock[d]);
 		fputc('}', f);

@@ -116,8 +116,7 @@ void mq_trust_json(const struct mq_session_trust *t, FILE *f)
 		fputs("null", f);
 		return;
 	}
-	fputs("{\"like\": ", f);
-	mq_json_put_text(f, a->described);
+	mq_json_put_after(f, "{\"like\": ", a->described);
 	mq_json_add_f64(f, "low_80_s", a->low_80_s);
 	mq_json_add_f64(f, "high_80_s", a->high_80_s);
 	mq_json_add_f64(f, "low_50_s", a->low_50_s);

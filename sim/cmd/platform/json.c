@@ -17,8 +17,7 @@ static void put_device(const struct mq_device *d, uint32_t rank, FILE *f)
 
 void mq_platform_json(const struct mq_cluster *c, FILE *f)
 {
-	fputs("{\"name\": ", f);
-	mq_json_put_text(f, c->name);
+	mq_json_put_after(f, "{\"name\": ", c->name);
 	fprintf(f, ", \"machines\": %u,\n \"devices\": [", c->n_nodes);
 	for (uint32_t i = 0; i < c->n_devices; i++)
 		put_device(&c->device[i], i, f);

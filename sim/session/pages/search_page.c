@@ -87,11 +87,10 @@ static void put_reason(const struct mq_session *s, const struct mq_search_outcom
 
 	mq_search_nothing(s, out, words);
 	fclose(words);
-	fputs("  \"reason\": ", f);
-	mq_json_put_text(f, memory.text);
+	mq_json_put_after(f, "  \"reason\": ", memory.text);
 	if (out->have_nearest) {
-		fputs(", \"nearest\": {\"plan\": ", f);
-		mq_json_put_text(f, mq_plan_describe(out->nearest.plan, s->cluster, &scratch));
+		mq_json_put_after(
+			f, ", \"nearest\": {\"plan\": ", mq_plan_describe(out->nearest.plan, s->cluster, &scratch));
 		mq_json_add_f64(f, "peak_memory_B", r->peak_memory_B);
 		mq_json_add_f64(f, "memory_limit_B", r->memory_limit_B);
 		fputc('}', f);
@@ -103,8 +102,7 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
-	fputs("{\"model\": ", f);
-	mq_json_put_text(f, s->model->name);
+	mq_json_put_after(f, "{\"model\": ", s->model->name);
 	mq_json_add_text(f, "platform", s->cluster->name);
 	fprintf(f,
 		", \"devices\": %u, \"batch\": %.0f, \"proposals\": %" PRIu64 ", \"feasible\": %" PRIu64
@@ -112,8 +110,7 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, out, i + 1, f);
-	fputs("],\n  \"flop_convention\": ", f);
-	mq_json_put_text(f, mq_flop_convention(s->q.software));
+	mq_json_put_after(f, "],\n  \"flop_convention\": ", mq_flop_convention(s->q.software));
 	mq_json_add_text(f, "assumed", mq_session_assumed(s, &scratch));
 	fputs(",\n", f);
 	if (!out->n_best)
