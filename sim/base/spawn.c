@@ -27,6 +27,15 @@ static int become(const struct mq_spawn *s, pid_t parent)
 	return errno;
 }
 
+int mq_wait(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
 int mq_spawn(const struct mq_spawn *spawn, pid_t *pid)
 {
 	volatile int failed = 0;
@@ -41,8 +50,7 @@ int mq_spawn(const struct mq_spawn *spawn, pid_t *pid)
 	}
 	if (!failed)
 		return 0;
-	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	mq_wait(*pid);
 	return failed;
 }
 

@@ -381,8 +381,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 		n = start_workers(w, pid);
 	enum mq_status status = work(w, err);
 	for (uint32_t i = 0; i < n; i++)
-		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)
-			;
+		mq_wait(pid[i]);
 	if (isatty(2) && !w->o->worker)
 		fputc('\n', stderr);
 	MQ_TRY(status);

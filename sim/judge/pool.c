@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,6 @@
 #include "maquette/rng.h"
 #include "maquette/spawn.h"
 #include "hardware/platform/platform.h"
-#include "judge/pool_order.h"
 #include "judge/pool_message.h"
 
 struct worker {
@@ -103,12 +103,9 @@ static void first_complaint(struct mq_pool *p, char *line, size_t size)
 /* Ends the server, whose workers die with it; returns its wait status. */
 static int end_server(struct mq_pool *p)
 {
-	int status = 0;
-
 	if (p->control >= 0)
 		close(p->control);
-	while (p->server > 0 && waitpid(p->server, &status, 0) < 0 && errno == EINTR)
-		;
+	int status = p->server > 0 ? mq_wait(p->server) : 0;
 	p->control = -1;
 	p->server = -1;
 	return status;
@@ -596,6 +593,37 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 	}
 }
 
+struct weighed {
+	double weight;
+	uint32_t plan;
+};
+
+MQ_COMPARE(heavier_last, struct weighed, MQ_ORDER(a->weight, b->weight) ?: MQ_ORDER(b->plan, a->plan))
+
+/* Indices of the plans, longest estimated simulation last, which is handed out first: it balances the workers (LPT rule,
+ * Graham 1969). */
+static uint32_t *order_of(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena)
+{
+	struct weighed *w = mq_arena_array(arena, n, struct weighed);
+	uint32_t *order = mq_arena_array(arena, n, uint32_t);
+
+	/* Estimated number of simulated tasks: each op once per micro-batch, and once per device too where uneven
+	 * shares prevent folding. */
+	for (uint32_t i = 0; i < n; i++) {
+		double tasks = 0;
+
+		for (uint32_t op = 0; op < plan[i]->n_ops; op++) {
+			const struct mq_config *c = &plan[i]->config[plan[i]->config_of[op]];
+			tasks += c->share ? c->n_devices : 1;
+		}
+		w[i] = (struct weighed){ tasks * plan[i]->micro_batches, i };
+	}
+	qsort(w, n, sizeof(*w), heavier_last);
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = w[i].plan;
+	return order;
+}
+
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
 			     struct mq_err *err)
 {
@@ -610,11 +638,7 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 
 	if (!n)
 		return MQ_OK;
-	const uint32_t *order = mq_pool_order(plan, n, &scratch);
-
-	b.todo = mq_arena_array(&scratch, n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		b.todo[n - 1 - i] = order[i];
+	b.todo = order_of(plan, n, &scratch);
 	b.lost = mq_arena_array(&scratch, n, uint32_t);
 	b.died = mq_arena_array(&scratch, n, bool);
 	p->batch = &b;

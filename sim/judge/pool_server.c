@@ -15,6 +15,7 @@
 
 #include "hardware/change.h"
 #include "executors/simgrid/conductor.h"
+#include "maquette/spawn.h"
 #include "hardware/platform/platform.h"
 #include "judge/pool.h"
 #include "judge/pool_message.h"
@@ -236,8 +237,7 @@ static void reap(struct server *s, pid_t pid, struct answer *answer)
 		if (s->child[i] == pid) {
 			s->child[i] = s->child[--s->n_children];
 			kill(pid, SIGKILL); /* harmless if it is dead already */
-			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-				;
+			status = mq_wait(pid);
 			break;
 		}
 	put(s, answer, &status, sizeof(status));

@@ -4,7 +4,6 @@
  * route, the end of the first is the start of the second; putting equal ends together (union-find) gives back the
  * switches. An end that a single device uses is that device. Two directions of a full-duplex link are one edge. Large
  * platforms show their first machines and their last one. SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,15 +319,13 @@ static enum mq_status run_dot(const char *graph, const char *type, const char *o
 	char flag[16];
 	const char *argv[] = { "dot", flag, "-o", output, graph, NULL };
 	pid_t child;
-	int status;
 
 	snprintf(flag, sizeof(flag), "-T%s", type);
 	const struct mq_spawn program = { .path = "dot", .argv = (char *const *)(uintptr_t)argv, .on_death = SIGTERM };
 	int bad = mq_spawn(&program, &child);
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "dot cannot be started: %s; install graphviz", strerror(bad));
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	int status = mq_wait(child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "there is no program 'dot'; install graphviz");
 	if (status)

@@ -27,6 +27,8 @@ struct mq_spawn {
 /* 0, or an errno value: ENOENT where there is no such program. Does not copy memory: a process with threads or
  * gigabytes may call it. */
 MQ_API int mq_spawn(const struct mq_spawn *spawn, pid_t *pid);
+/* Until a child ends: its status, as of waitpid. */
+MQ_API int mq_wait(pid_t pid);
 /* The same to the program's end. What it writes to standard error, with `out` to standard output too, becomes a text in
  * the arena instead; `fd` is not used. *status: as of waitpid. */
 MQ_API int mq_run(const struct mq_spawn *spawn, bool out, struct mq_arena *arena, char **said, int *status);
