@@ -142,7 +142,7 @@ static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32
 					      .me = i,
 					      .root = n / 2,
 					      .rank = rank,
-					      .tag = mq_wire_coll_tag(1, 2),
+					      .tag = 1ull << 63 | 1ull << 32 | 2,
 					      .bytes = bytes,
 					      .in = in,
 					      .out = mq_arena_alloc(&arena, part_B * n) };

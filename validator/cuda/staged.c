@@ -257,22 +257,11 @@ static enum mq_status begin_collective(struct cuda *c, const struct cuda_script 
 {
 	const struct mq_schedule *s = script->schedule;
 	const struct mq_task *t = &s->task[st->id];
-	const struct mq_comm *comm = &s->comm[t->comm];
 	size_t at = c->stage.lane_at[t->stream] + script->place[st->id], in_B;
-	uint32_t me = 0;
 
-	while (comm->rank[me] != c->ranks->rank)
-		me++;
-	st->coll = (struct mq_wire_coll){ .kind = (enum mq_coll_kind)t->coll,
-					  .dtype = (enum mq_dtype)t->dtype,
-					  .n = comm->n,
-					  .me = me,
-					  .root = t->root,
-					  .rank = comm->rank,
-					  .tag = mq_wire_coll_tag(t->comm, script->call[st->id]),
-					  .bytes = t->bytes,
-					  .in = c->stage.in + at,
-					  .out = c->stage.out + at };
+	st->coll = mq_wire_coll_of(s, t, c->ranks->rank, script->call[st->id]);
+	st->coll.in = c->stage.in + at;
+	st->coll.out = c->stage.out + at;
 	amounts(&st->coll, part_of(s, t), &in_B, &st->out_B);
 	st->state = COPYING_IN;
 	return copy(c, c->stage.in + at, cuda_pool_in(&c->pool, CUDA_WORDS, in_B), in_B, true, st->copied[0], err);

@@ -81,21 +81,9 @@ static void post(void *state, const struct host_call *call)
 	f->id = call->id;
 	f->collective = task->kind == MQ_TASK_COLLECTIVE;
 	if (f->collective) {
-		const struct mq_comm *comm = &s->comm[task->comm];
-		uint32_t me = 0;
-
-		while (comm->rank[me] != t->ranks->rank)
-			me++;
-		f->coll = (struct mq_wire_coll){ .kind = (enum mq_coll_kind)task->coll,
-						 .dtype = (enum mq_dtype)task->dtype,
-						 .n = comm->n,
-						 .me = me,
-						 .root = task->root,
-						 .rank = comm->rank,
-						 .tag = mq_wire_coll_tag(task->comm, call->script->call[call->id]),
-						 .bytes = task->bytes,
-						 .in = call->in,
-						 .out = call->out };
+		f->coll = mq_wire_coll_of(s, task, t->ranks->rank, call->script->call[call->id]);
+		f->coll.in = call->in;
+		f->coll.out = call->out;
 		return;
 	}
 	bool send = task->kind == MQ_TASK_SEND;

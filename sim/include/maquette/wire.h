@@ -60,10 +60,23 @@ struct mq_wire_coll {
 	bool posted, done;
 	struct mq_transfer send, recv;
 };
-/* A tag for a call of a schedule's communicator; messages have their sender's task id. */
-static inline uint64_t mq_wire_coll_tag(uint32_t comm, uint32_t call)
+/* The `call`-th of a communicator as the task has it, for `rank`: all but operands. Messages have their sender's task
+ * id as tag. */
+static inline struct mq_wire_coll mq_wire_coll_of(const struct mq_schedule *schedule, const struct mq_task *task,
+						  uint32_t rank, uint32_t call)
 {
-	return 1ull << 63 | (uint64_t)comm << 32 | call;
+	const struct mq_comm *comm = &schedule->comm[task->comm];
+	struct mq_wire_coll coll = { .kind = (enum mq_coll_kind)task->coll,
+				     .dtype = (enum mq_dtype)task->dtype,
+				     .n = comm->n,
+				     .root = task->root,
+				     .rank = comm->rank,
+				     .tag = 1ull << 63 | (uint64_t)task->comm << 32 | call,
+				     .bytes = task->bytes };
+
+	while (comm->rank[coll.me] != rank)
+		coll.me++;
+	return coll;
 }
 MQ_API size_t mq_wire_coll_part_B(enum mq_dtype dtype, double bytes, uint32_t n);
 /* Call until it returns true. Fields above the private ones are given, the rest is zero. */
