@@ -303,16 +303,11 @@ enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"", "\"n_embd\"",
-					    "\"_class_name\"" };
+	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
+					    "\"n_embd\"",     "\"_class_name\"",   NULL };
 	const char *slash = strrchr(path, '/');
 
-	if (*head != '{')
-		return false;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (strstr(head, keys[i]))
-			return true;
-	return !strcmp(slash ? slash + 1 : path, "config.json");
+	return mq_file_has(head, keys) || (*head == '{' && !strcmp(slash ? slash + 1 : path, "config.json"));
 }
 
 const struct mq_format mq_format_huggingface = {

@@ -210,15 +210,10 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	static const char *const keys[] = { "\"maxSizePerFPGA\"", "\"maxFPGAs\"", "\"fpgaLatency\"",
-					    "\"supportedOnFpga\"", "\"colorClass\"" };
+	static const char *const keys[] = { "\"maxSizePerFPGA\"",  "\"maxFPGAs\"",   "\"fpgaLatency\"",
+					    "\"supportedOnFpga\"", "\"colorClass\"", NULL };
 
-	if (*head != '{')
-		return false;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (strstr(head, keys[i]))
-			return true;
-	return false;
+	return mq_file_has(head, keys);
 }
 
 const struct mq_format mq_format_placement = {

@@ -32,6 +32,14 @@ const char *mq_file_options(const char *path, const struct mq_model_request *req
 	return request->spec + n + 1;
 }
 
+bool mq_file_has(const char *head, const char *const *words)
+{
+	for (; *head == '{' && *words; words++)
+		if (strstr(head, *words))
+			return true;
+	return false;
+}
+
 const char *mq_file_stem(const char *path, struct mq_arena *arena)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

@@ -17,6 +17,9 @@ enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena
 /* The "key=value,..." part of "PATH:key=value,...", or NULL. */
 const char *mq_file_options(const char *path, const struct mq_model_request *request);
 
+/* Is the head of a file JSON with one of these words in it? */
+bool mq_file_has(const char *head, const char *const *words);
+
 /* The last component of a path without its suffix: the name of a model read from a file. */
 const char *mq_file_stem(const char *path, struct mq_arena *arena);
 
