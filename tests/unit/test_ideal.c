@@ -17,6 +17,7 @@
 #include "maquette/rng.h"
 #include "lib/place/ideal.h"
 #include "lib/place/model.h"
+#include "place_load.h"
 #include "placement_data.h"
 #include "sanitized.h"
 
@@ -108,8 +109,7 @@ static void choose_devices(struct brute *b, uint32_t set, uint32_t n_sets, const
 			uint32_t rest[2] = { left[0], left[1] };
 
 			rest[t] -= r;
-			choose_devices(b, set + 1, n_sets, rest,
-				       fmax(load, mq_place_load(b->place, in, t, r, b->arena)));
+			choose_devices(b, set + 1, n_sets, rest, fmax(load, place_load(b->place, in, t, r, b->arena)));
 		}
 	}
 }
@@ -143,7 +143,7 @@ static void check_placement(const struct mq_place *p, const struct mq_ideal_resu
 			in[stage->node[v]] = true;
 		seen += stage->n_nodes;
 		used[stage->type] += stage->replicas;
-		load = fmax(load, mq_place_load(p, in, stage->type, stage->replicas, arena));
+		load = fmax(load, place_load(p, in, stage->type, stage->replicas, arena));
 	}
 	assert_int_equal(seen, p->n_nodes);
 	assert_true(used[0] <= p->type[0].count && used[1] <= p->type[1].count);
@@ -398,7 +398,7 @@ static void check_devices(json_t *devices, uint32_t type, const struct placement
 
 		for (size_t i = 0; i < json_array_size(nodes); i++)
 			in[placement_find(g, json_integer_value(json_array_get(nodes, i)))] = true;
-		double load = mq_place_load(&g->place, in, type, 1, arena);
+		double load = place_load(&g->place, in, type, 1, arena);
 
 		assert_true(fabs(load - want) <= 1e-9 * fmax(1, want));
 		*most = fmax(*most, load);

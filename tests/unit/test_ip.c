@@ -18,6 +18,7 @@
 #include "ip/place_ip.h"
 #include "ip/place_latency.h"
 #include "lib/place/model.h"
+#include "place_load.h"
 #include "placement_data.h"
 #include "sanitized.h"
 
@@ -116,7 +117,7 @@ static double judge(struct brute *b)
 		}
 		if (!one->n_nodes)
 			continue;
-		one->load = mq_place_load(b->place, in, one->type, 1, b->arena);
+		one->load = place_load(b->place, in, one->type, 1, b->arena);
 		split.max_load = fmax(split.max_load, one->load);
 		split.n_stages++;
 		if ((b->contiguous || (b->objective == MQ_PLACE_LATENCY && own)) && !convex(b, s))

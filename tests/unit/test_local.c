@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "local_search/local.h"
+#include "place_load.h"
 
 enum { MAX_NODES = 7 };
 
@@ -52,7 +53,7 @@ static double judge(const struct mq_place *p, const uint32_t *device, uint32_t n
 		for (uint32_t v = 0; v < p->n_nodes; v++)
 			any |= in[v] = device[v] == d;
 		if (any)
-			worst = fmax(worst, mq_place_load(p, in, d < p->type[0].count ? 0 : 1, 1, arena));
+			worst = fmax(worst, place_load(p, in, d < p->type[0].count ? 0 : 1, 1, arena));
 	}
 	return worst;
 }

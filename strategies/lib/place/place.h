@@ -71,11 +71,6 @@ enum mq_units_kind {
 enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
 			     struct mq_units *units, struct mq_err *err);
 
-/* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit. The arena is
- * scratch. */
-double mq_place_load(const struct mq_place *place, const bool *in, uint32_t type, uint32_t replicas,
-		     struct mq_arena *scratch);
-
 struct mq_place_stage {
 	uint32_t type, replicas;
 	uint32_t device; /* of that type, from 0: the first of the replicas */
@@ -96,7 +91,7 @@ struct mq_placement mq_placement_empty(const struct mq_place *place, struct mq_a
 /* Gives the nodes of each unit to stage set[unit]; stages that get none are left out. */
 void mq_placement_fill(const struct mq_units *units, uint32_t n_nodes, const uint32_t *set, struct mq_arena *arena,
 		       struct mq_placement *placement);
-/* Fills the load of every stage by itself, and max_load. */
+/* Fills the load of every stage by itself, +inf where it does not fit, and max_load. */
 void mq_placement_loads(const struct mq_place *place, struct mq_placement *placement, struct mq_arena *scratch);
 
 /* The largest load of the forward ops and what they put out, plus the largest of the backward ones: the time per

@@ -18,53 +18,30 @@ static bool is_backward(const struct mq_place *p, uint32_t node)
 enum { FORWARD = 1, BACKWARD = 2 };
 
 /* Of the ops of these phases: what they compute and what they put out. */
-static double load_of_phases(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-			     uint32_t phases, struct mq_arena *scratch)
-{
-	double time = 0, size = 0, sync = 0, r = replicas;
-	const struct mq_place_type *t = &p->type[type];
-
-	for (uint32_t v = 0; v < p->n_nodes; v++) {
-		if (!in[v])
-			continue;
-		time += phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->time[v * p->n_types + type] : 0;
-		size += p->size[v];
-		sync += p->sync ? p->sync[v] : 0;
-	}
-	if (size > t->memory)
-		return INFINITY;
-	if (t->own_memory) {
-		struct mq_arena_mark mark = mq_arena_mark(scratch);
-		bool *paid = mq_arena_array(scratch, p->n_nodes, bool);
-
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			if (in[p->edge[e].src] != in[p->edge[e].dst])
-				paid[p->edge[e].src] = true;
-		for (uint32_t v = 0; v < p->n_nodes; v++)
-			time += paid[v] && phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->out_cost[v] : 0;
-		mq_arena_rewind(scratch, mark);
-	}
-	return time / r + 2 * (r - 1) / r * sync;
-}
-
-double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-		     struct mq_arena *scratch)
-{
-	return load_of_phases(p, in, type, replicas, FORWARD | BACKWARD, scratch);
-}
-
 static double stage_load(const struct mq_place *p, const struct mq_place_stage *stage, uint32_t phases,
 			 struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
-	bool *in = mq_arena_array(scratch, p->n_nodes, bool);
+	bool *in = mq_arena_array(scratch, p->n_nodes, bool), *paid = mq_arena_array(scratch, p->n_nodes, bool);
+	double time = 0, size = 0, sync = 0, r = stage->replicas;
+	const struct mq_place_type *t = &p->type[stage->type];
 
 	for (uint32_t i = 0; i < stage->n_nodes; i++)
 		in[stage->node[i]] = true;
-	double load = load_of_phases(p, in, stage->type, stage->replicas, phases, scratch);
-
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		if (!in[v])
+			continue;
+		time += phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->time[v * p->n_types + stage->type] : 0;
+		size += p->size[v];
+		sync += p->sync ? p->sync[v] : 0;
+	}
+	for (uint32_t e = 0; t->own_memory && e < p->n_edges; e++)
+		if (in[p->edge[e].src] != in[p->edge[e].dst])
+			paid[p->edge[e].src] = true;
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		time += paid[v] && phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->out_cost[v] : 0;
 	mq_arena_rewind(scratch, mark);
-	return load;
+	return size > t->memory ? (double)INFINITY : time / r + 2 * (r - 1) / r * sync;
 }
 
 double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
