@@ -489,22 +489,27 @@ static double *part_of(struct mq_cost_parts *p, enum mq_kernel_kind kind)
 	return kind == MQ_KERNEL_GEMM ? &p->products_s : streams ? &p->memory_s : &p->arithmetic_s;
 }
 
+/* Half of the launches are of weights, whose kernels are the long ones, half of biases: behind a wait neither hides the
+ * other's. */
+static double awaited_s(double busy_s, double host_s)
+{
+	return host_s / 2 + fmax(busy_s, host_s / 2);
+}
+
 struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work)
 {
 	struct mq_cost_parts p = { .waits = work->waits && device->kind != MQ_CPU };
-	double calls_s = 0;
+	double slower = work->host > 0 && device->kind != MQ_CPU ? work->host : 1;
 
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
-
-		*part_of(&p, (enum mq_kernel_kind)k->kind) += mq_cost_kernel(device, k);
+		double busy_s = mq_cost_kernel(device, k);
 		double looped = work->host > 1 ? k->looped * (1 - 1 / work->host) : 0;
-		p.host_s += k->graphed ? 0 : (k->launches - looped) * device->host_launch_s;
-		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
+		double host_s = k->graphed ? 0 : (k->launches - looped) * device->host_launch_s * slower;
+
+		*part_of(&p, (enum mq_kernel_kind)k->kind) += k->awaited ? awaited_s(busy_s, host_s) : busy_s;
+		p.host_s += host_s + (k->kind == MQ_KERNEL_CALL ? k->time_s : 0);
 	}
-	if (work->host > 0 && device->kind != MQ_CPU)
-		p.host_s *= work->host;
-	p.host_s += calls_s;
 	return p;
 }
 

@@ -433,7 +433,8 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
 	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B +
 			    (share->reduced ? s->reduce_B : 0) + s->grads_B * (share->shards > 1 ? share->shards : 1));
-	k->launches = s->optimizer_kernels + (share->reduced ? s->reduce_kernels : 0);
+	k->launches = (s->optimizer_kernels + (share->reduced ? s->reduce_kernels : 0)) * modules_of(w);
+	k->awaited = s->optimizer_waits;
 }
 
 /* Parameters that are gathered flat: each copy is written and read, the tensors are written, and the host takes them

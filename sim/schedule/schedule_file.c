@@ -69,6 +69,7 @@ static const struct {
 	{ "of_input", offsetof(struct mq_kernel, of_input) },
 	{ "untimed", offsetof(struct mq_kernel, untimed) },
 	{ "graphed", offsetof(struct mq_kernel, graphed) },
+	{ "awaited", offsetof(struct mq_kernel, awaited) },
 };
 enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };
 

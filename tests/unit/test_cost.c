@@ -391,6 +391,21 @@ static void test_host_bound(void **state)
 	near(mq_cost_copy(d, 4e9), .2 + 1e-5);
 }
 
+/* Ten launches of 100 us: five of a weight, whose kernels take 1 ms or 10 us, and five of a bias. */
+static void test_optimizer_that_waits(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_OPTIMIZER, .bytes = 1e9, .launches = 10 };
+	const struct mq_work work = { .n_kernels = 1, .kernel = &k };
+
+	d->host_launch_s = 1e-4;
+	near(mq_cost_work(d, &work), 1e-3);
+	k.awaited = true;
+	near(mq_cost_work(d, &work), .5e-3 + 1e-3);
+	k.bytes = 1e7;
+	near(mq_cost_work(d, &work), 1e-3);
+}
+
 static int teardown(void **state)
 {
 	mq_arena_fini(&arena);
@@ -490,6 +505,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_cpu, teardown),
 		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
+		cmocka_unit_test_teardown(test_optimizer_that_waits, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),
 		cmocka_unit_test_teardown(test_convolutions_by_rules, teardown),
 		cmocka_unit_test_teardown(test_convolutions, teardown),

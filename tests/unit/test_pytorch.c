@@ -93,6 +93,19 @@ static void test_weights_are_cast_both_ways(void **state)
 	assert_near(with.launches - without.launches, 12);
 }
 
+/* The optimizer steps each of three weights and biases. */
+static void test_optimizer_steps_modules(void **state)
+{
+	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=4,vocab=128,seq=32,dropout=false", 0, &BF16);
+	struct mq_software s = *mq_software_plain();
+
+	s.optimizer_kernels = 40;
+	assert_near(kernels(m, &s, &BF16, "layer0.qkv", MQ_UPDATE).launches, 40);
+	s.separate_projections = true;
+	assert_near(kernels(m, &s, &BF16, "layer0.qkv", MQ_UPDATE).launches, 3 * 40);
+	assert_near(kernels(m, &s, &BF16, "layer0.proj", MQ_UPDATE).launches, 40);
+}
+
 /* 18 passes forward and 28 back, where one kernel makes 2 and 3; in fp32 under autocast, whose pow() is. */
 static void test_gelu_written_out(void **state)
 {
@@ -196,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_autocast_keeps_the_stream_wide),
 		cmocka_unit_test(test_weights_are_cast_both_ways),
+		cmocka_unit_test(test_optimizer_steps_modules),
 		cmocka_unit_test(test_gelu_written_out),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_image_networks),

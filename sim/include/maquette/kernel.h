@@ -79,6 +79,8 @@ struct mq_kernel {
 	double launches;        /* kernels that the host launches for it (eager) */
 	double looped;          /* of these, those in a loop of the library: its host time is the machine's own */
 	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
+	bool awaited;           /* MQ_KERNEL_OPTIMIZER: the host waits for the device between tensors, weights and
+				  * biases in turn */
 	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
 	bool of_weights; /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
