@@ -400,6 +400,17 @@ static const char *remedies(const struct mq_session *s, const struct mq_plan *pl
 
 enum { MOST_TIMES = 64 };
 
+/* Asks for what needs least memory alone: thousands of plans that need more would be looked at before. */
+static void ask_least(struct mq_session *s)
+{
+	struct mq_limits *l = &s->limits;
+
+	if (l->fix_recompute < 0 && !s->train.infer && s->software.software.runs.recomputes & 1u << MQ_RECOMPUTE_FULL)
+		l->fix_recompute = MQ_RECOMPUTE_FULL;
+	if (!l->fix_mbs)
+		l->fix_mbs = 1;
+}
+
 /* Asks the same question on 2, 4, ... times as many machines until engine `expert` finds a plan that fits. */
 static void print_least_devices(const struct mq_session *s, FILE *file)
 {
@@ -420,6 +431,7 @@ static void print_least_devices(const struct mq_session *s, FILE *file)
 			mq_arena_printf(&scratch, "%s nodes=%u", s->asked->platform, times * s->cluster->n_nodes);
 		if (mq_session_open(&larger, &more, s->shipped, &lost) != MQ_OK)
 			return;
+		ask_least(&larger);
 		uint32_t n = larger.cluster->n_devices;
 		bool done =
 			n <= before || mq_search_session(&larger, &options, NULL, &out, &lost) != MQ_OK || out.n_best;

@@ -250,6 +250,11 @@ struct mq_move mq_move_apart(const struct mq_move_space *space)
 	return (struct mq_move){ SPLIT, space->heavy[0], WAY_OUT, 0 };
 }
 
+bool mq_move_deals(const struct mq_move *move)
+{
+	return move->kind == SHARE || move->kind == BOUNDARY;
+}
+
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move)
 {
 	return move->kind == SPLIT && space->problem->q->model->n_layers;
@@ -395,6 +400,22 @@ static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, e
 	return true;
 }
 
+/* Gradient sync or recomputation of a stage or of all. Parameters that come to be gathered once a step are gathered
+ * beside its first passes where the software can: ZeRO-3, which gathers them there, would seem the better one. */
+static void set_choice(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
+		       const struct mq_stages *v)
+{
+	const enum mq_decision_id gather = MQ_DECISION_OVERLAP_PARAM_GATHER;
+	double value[MQ_SWITCH_VALUES];
+	bool mattered = mq_switch_values(space->problem, plan, gather, value) > 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (move->a == MQ_NONE || rank_of(plan, v, plan->config[i].stage) == move->a)
+			*(move->kind == SYNC ? &plan->config[i].sync : &plan->config[i].recompute) = (uint8_t)move->b;
+	if (!mattered && mq_switch_values(space->problem, plan, gather, value) && value[0])
+		mq_switch_set(space->problem, plan, gather, 1);
+}
+
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		 const struct mq_stages *v, struct mq_arena *arena)
 {
@@ -411,10 +432,7 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 		return true;
 	case SYNC:
 	case RECOMPUTE:
-		for (uint32_t i = 0; i < plan->n_configs; i++)
-			if (move->a == MQ_NONE || rank_of(plan, v, plan->config[i].stage) == move->a)
-				*(move->kind == SYNC ? &plan->config[i].sync : &plan->config[i].recompute) =
-					(uint8_t)move->b;
+		set_choice(space, plan, move, v);
 		return true;
 	case SWITCH:
 		return switch_to(space, plan, (enum mq_decision_id)move->a, move->b);

@@ -42,6 +42,9 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 /* Does the move change which devices do it, and nothing else? What such a plan gains may be contention alone. */
 bool mq_move_places(const struct mq_move *move);
 
+/* Does it move samples between replicas or layers between stages? Which of equal ones has more, contention tells. */
+bool mq_move_deals(const struct mq_move *move);
+
 /* Gives what comes before the first layer a stage of its own; not listed, as most plans lose by it. */
 extern const struct mq_move mq_move_alone;
 

@@ -394,8 +394,10 @@ static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const s
 static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
-	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, p->family, near->screened_s)) ||
-	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
+	bool as_other = same_time(r, p->family, near->screened_s) && !(r->idle >= STALE && mq_move_deals(&near->move));
+	bool known = mq_move_places(&near->move) ? placed(r, p, &near->move) : as_other;
+
+	if (known || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
 
@@ -433,7 +435,9 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 	const struct mq_move apart = mq_move_apart(&r->space);
 	uint32_t ways = r->idle >= STALE && r->space.n_heavy ? 3 : 2;
 
-	for (uint32_t k = 0; best && k < ways * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10); k++) {
+	for (uint32_t k = 0; best && k < ways * r->families.n && r->crossed < r->width * (1 + r->n_asked / 10) &&
+			     mq_tick(r->problem, (double)NAN, "refining");
+	     k++) {
 		uint32_t f = k / ways, way = k % ways;
 		const struct mq_refine_point *p = best_point(r, f, false);
 		struct mq_arena_mark mark = mq_arena_mark(arena);
