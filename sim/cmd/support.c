@@ -85,13 +85,14 @@ static void say_devices(struct sheet *to)
 				    d->assumed ? d->assumed :
 						 mq_arena_printf(arena, "calibrated (%s)",
 								 d->source ? d->source : "no source given")));
-		if (!(d->peak_flops[dtype] > 0))
+		if (!mq_cost_multiplies(d, &to->s->train))
 			say(to, "precision", MISSING,
-			    mq_arena_printf(arena, "%s has no speed of %s", d->name, mq_dtype_name(dtype)));
+			    mq_arena_printf(arena, "%s has no speed of %s", d->name,
+					    mq_train_gemm_name(&to->s->train)));
 		else
 			say(to, "precision", COVERED,
-			    mq_arena_printf(arena, "%s: %s, %.4g Tflop/s at most", d->name, mq_dtype_name(dtype),
-					    d->peak_flops[dtype] / 1e12));
+			    mq_arena_printf(arena, "%s: %s, %.4g Tflop/s at most", d->name,
+					    mq_train_gemm_name(&to->s->train), d->peak_flops[dtype] / 1e12));
 	}
 }
 

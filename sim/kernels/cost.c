@@ -192,9 +192,23 @@ static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype,
 	return g;
 }
 
+/* Scales of 32 values came with tensor cores that multiply 4 bits: Blackwell's and CDNA 4's. */
+static bool applies_scales(const struct mq_device_calib *d)
+{
+	return d->compute_capability >= 100 || d->peak_flops[MQ_FP4] > 0;
+}
+
+bool mq_cost_multiplies(const struct mq_device_calib *device, const struct mq_train *train)
+{
+	return device->peak_flops[mq_train_gemm_dtype(train)] > 0 &&
+	       (train->gemm_dtype != MQ_GEMM_MXFP8 || applies_scales(device));
+}
+
 /* One GEMM. In a CUDA graph the next kernel is being launched while it runs. */
 static double product_time(const struct mq_device_calib *device, const struct mq_kernel *p)
 {
+	if (p->scaling == MQ_SCALING_MX && !applies_scales(device))
+		return INFINITY;
 	enum mq_dtype dtype = p->dtype;
 	double m = p->m, n = p->n, k = p->k, count = p->count;
 	const double fp8[MQ_N_SCALINGS] = { device->gemm_fp8, device->gemm_token, device->gemm_block, device->gemm_mx,

@@ -140,7 +140,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		return mq_bad(err,
 			      "no device of '%s' can run every op of '%s' in %s; choose another "
 			      "platform, --dtype or --gemm-dtype",
-			      c->name, problem->q->model->name, mq_dtype_name(mq_train_gemm_dtype(problem->q->train)));
+			      c->name, problem->q->model->name, mq_train_gemm_name(problem->q->train));
 	qsort(r, n, sizeof(*r), faster_first);
 	add_set(space, r, n);
 	for (uint32_t i = 0; i < n; i++)

@@ -16,6 +16,8 @@
  * device cannot run it (dtype without peak). */
 MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel);
 
+/* Has the device kernels for operands of the layers' GEMMs as they are trained? */
+MQ_API bool mq_cost_multiplies(const struct mq_device_calib *device, const struct mq_train *train);
 /* One GEMM count x [m x k][k x n], seconds. */
 MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 			   double count);

@@ -224,6 +224,10 @@ static inline enum mq_dtype mq_train_gemm_dtype(const struct mq_train *train)
 {
 	return mq_operand_dtype(train->gemm_dtype, train->dtype);
 }
+static inline const char *mq_train_gemm_name(const struct mq_train *train)
+{
+	return train->gemm_dtype == MQ_GEMM_MXFP8 ? "mxfp8" : mq_dtype_name(mq_train_gemm_dtype(train));
+}
 /* Bytes of such an operand's element, with the scales of blocks of 32 (MXFP8) or 16 (fp4). */
 MQ_API double mq_operand_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype);
 
