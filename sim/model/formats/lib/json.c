@@ -70,9 +70,10 @@ enum mq_status mq_json_number(const struct mq_json_at *at, const char *key, cons
 		 range->max);
 	if (!v || json_is_null(v))
 		return range->required ? wrong(at, key, "missing", remedy, err) : MQ_OK;
-	if (!json_is_number(v) && !json_is_false(v))
+	bool flag = range->whole && range->max == 1;
+	if (!json_is_number(v) && !json_is_false(v) && !(flag && json_is_true(v)))
 		return wrong(at, key, type_name(v), remedy, err);
-	double x = json_number_value(v); /* of false: 0 */
+	double x = json_is_true(v) ? 1 : json_number_value(v); /* of false: 0 */
 	snprintf(text, sizeof(text), "%.9g", x);
 	if (!isfinite(x) || x < range->min || x > range->max || (range->whole && x != floor(x)))
 		return wrong(at, key, text, remedy, err);
