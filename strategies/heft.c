@@ -7,7 +7,6 @@
  *
  * Not modelled: contention on links, memory that is freed during the step. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 
 #include "maquette/engine.h"
 #include "lib/tasks.h"
@@ -21,17 +20,10 @@ struct lanes {
 	struct slot **slot; /* [devices], by time */
 };
 
-struct ranked {
-	double rank;
-	uint32_t place, task; /* place: in topological order, for ties */
-};
-
-MQ_COMPARE(by_rank, struct ranked, MQ_ORDER(b->rank, a->rank) ?: MQ_ORDER(a->place, b->place))
-
-static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
+/* Places in the topological order, by the tasks' upward rank. */
+static uint32_t *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
 {
-	struct ranked *list = mq_arena_array(arena, t->n, struct ranked);
-	double *rank = mq_arena_array(arena, t->n, double);
+	double *rank = mq_arena_array(arena, t->n, double), *less = mq_arena_array(arena, t->n, double);
 
 	for (uint32_t i = t->n; i-- > 0;) {
 		uint32_t v = t->order[i];
@@ -42,10 +34,9 @@ static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *aren
 			rank[v] = fmax(rank[v], mq_tasks_mean_move(t, e->bytes) + rank[e->dst]);
 		}
 		rank[v] += mq_tasks_mean_time(t, v);
-		list[i] = (struct ranked){ rank[v], i, v };
+		less[i] = -rank[v];
 	}
-	qsort(list, t->n, sizeof(*list), by_rank);
-	return list;
+	return mq_arena_order(arena, less, t->n);
 }
 
 /* Earliest begin of `length` seconds on a device, not before `ready`. */
@@ -73,10 +64,10 @@ static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *p
 			       mq_arena_array(arena, t->n_devices, struct slot *) };
 
 	mq_schedule_begin(t, arena, now);
-	struct ranked *list = rank_tasks(t, arena);
+	const uint32_t *place = rank_tasks(t, arena);
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t v = list[i].task, best = MQ_NONE;
+		uint32_t v = t->order[place[i]], best = MQ_NONE;
 		double least = INFINITY, begin = 0;
 
 		for (uint32_t d = 0; d < t->n_devices; d++) {

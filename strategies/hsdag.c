@@ -25,7 +25,6 @@
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 
 #include "maquette/engine.h"
 #include "lib/coarse.h"
@@ -250,17 +249,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-struct ranked {
-	double score;
-	uint32_t edge;
-};
-
-MQ_COMPARE(best_first, struct ranked, MQ_ORDER(b->score, a->score) ?: MQ_ORDER(a->edge, b->edge))
-
-/* The kept edge of each node, best first; an edge below one half says that its ends are better apart. */
-static uint32_t list_kept(const struct level *g, const double *score, struct mq_arena *arena, struct ranked *list)
+/* Edges, first the kept one of each node, best first; an edge below one half says that its ends are better apart. */
+static uint32_t *list_kept(const struct level *g, const double *score, struct mq_arena *arena, uint32_t *n)
 {
-	uint32_t *best = mq_arena_none(arena, g->n), n = 0;
+	uint32_t *best = mq_arena_none(arena, g->n);
+	double *key = mq_arena_array(arena, g->n_edges, double); /* 0: not kept */
 
 	for (uint32_t e = 0; e < g->n_edges; e++) {
 		uint32_t end[2] = { g->src[e], g->dst[e] };
@@ -270,10 +263,11 @@ static uint32_t list_kept(const struct level *g, const double *score, struct mq_
 				best[end[k]] = e;
 	}
 	for (uint32_t v = 0; v < g->n; v++)
-		if (best[v] != MQ_NONE && score[best[v]] > 0.5)
-			list[n++] = (struct ranked){ score[best[v]], best[v] };
-	qsort(list, n, sizeof(*list), best_first);
-	return n;
+		if (best[v] != MQ_NONE && score[best[v]] > 0.5) {
+			*n += key[best[v]] == 0;
+			key[best[v]] = -score[best[v]];
+		}
+	return mq_arena_order(arena, key, g->n_edges);
 }
 
 /* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster of
@@ -282,14 +276,13 @@ static struct level parse(const struct level *g, uint32_t d_n, const double *sco
 			  uint32_t *of)
 {
 	uint32_t *parent = mq_arena_count(arena, g->n), *number = mq_arena_array(arena, g->n, uint32_t);
-	struct ranked *list = mq_arena_array(arena, g->n, struct ranked);
 	struct level out = { .possible = mq_arena_array(arena, (size_t)g->n * d_n, bool) };
 	bool *may = mq_arena_array(arena, (size_t)g->n * d_n, bool);
-	uint32_t n = list_kept(g, score, arena, list);
+	uint32_t n = 0, *list = list_kept(g, score, arena, &n);
 
 	memcpy(may, g->possible, (size_t)g->n * d_n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t e = list[i].edge, a = mq_root(parent, g->src[e]), b = mq_root(parent, g->dst[e]);
+		uint32_t e = list[i], a = mq_root(parent, g->src[e]), b = mq_root(parent, g->dst[e]);
 		bool common = false;
 
 		for (uint32_t d = 0; d < d_n; d++)

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "maquette/types.h"
+
 enum { MIN_BLOCK = 64 * 1024, LARGE_BLOCK = 16 << 20 };
 
 struct mq_arena_block {
@@ -154,4 +156,20 @@ void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t 
 	memset(bigger + kept, 0, whole - kept);
 	*capacity = (uint32_t)size;
 	return bigger;
+}
+
+static int by_key(const void *left, const void *right, void *keys)
+{
+	const double *key = keys;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return MQ_ORDER(key[a], key[b]) ?: MQ_ORDER(a, b);
+}
+
+uint32_t *mq_arena_order(struct mq_arena *arena, const double *key, uint32_t n)
+{
+	uint32_t *order = mq_arena_count(arena, n);
+
+	qsort_r(order, n, sizeof(*order), by_key, (void *)(uintptr_t)key);
+	return order;
 }

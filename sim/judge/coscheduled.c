@@ -3,7 +3,6 @@
 #include "judge/coscheduled.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST_RUNS = 8 };
 
@@ -299,17 +298,11 @@ static enum mq_status repeat_until_enough(struct coscheduled_run *g)
 
 /* ---- links -------------------------------------------------------------------------------------------- */
 
-struct load {
-	uint32_t link;
-	double sum_B;
-};
-
-MQ_COMPARE(heavier, struct load, MQ_ORDER(b->sum_B, a->sum_B) ?: MQ_ORDER(a->link, b->link))
-
+/* Those that two jobs use, the busiest first. */
 static void list_shared(struct coscheduled_run *g, const double *link_B)
 {
 	const struct mq_cluster *c = g->request->cluster;
-	struct load *load = mq_arena_array(g->arena, c->n_links, struct load);
+	double *less_B = mq_arena_array(g->arena, c->n_links, double);
 	struct mq_coscheduled *out = g->out;
 
 	for (uint32_t l = 0; l < c->n_links; l++) {
@@ -320,17 +313,16 @@ static void list_shared(struct coscheduled_run *g, const double *link_B)
 			users += link_B[(size_t)j * c->n_links + l] > 0;
 			sum_B += link_B[(size_t)j * c->n_links + l];
 		}
-		if (users > 1 && !c->link[l].fatpipe)
-			load[out->n_links++] = (struct load){ l, sum_B };
+		if (users > 1 && !c->link[l].fatpipe) {
+			less_B[l] = -sum_B;
+			out->n_links++;
+		}
 	}
-	qsort(load, out->n_links, sizeof(*load), heavier);
-	out->link = mq_arena_array(g->arena, out->n_links, uint32_t);
+	out->link = mq_arena_order(g->arena, less_B, c->n_links);
 	out->link_B = mq_arena_array(g->arena, (size_t)out->n_links * g->n_jobs, double);
-	for (uint32_t i = 0; i < out->n_links; i++) {
-		out->link[i] = load[i].link;
+	for (uint32_t i = 0; i < out->n_links; i++)
 		for (uint32_t j = 0; j < g->n_jobs; j++)
-			out->link_B[(size_t)i * g->n_jobs + j] = link_B[(size_t)j * c->n_links + load[i].link];
-	}
+			out->link_B[(size_t)i * g->n_jobs + j] = link_B[(size_t)j * c->n_links + out->link[i]];
 }
 
 static enum mq_status check_devices(const struct coscheduled_run *g)

@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -593,19 +592,12 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 	}
 }
 
-struct weighed {
-	double weight;
-	uint32_t plan;
-};
-
-MQ_COMPARE(heavier_last, struct weighed, MQ_ORDER(a->weight, b->weight) ?: MQ_ORDER(b->plan, a->plan))
-
 /* Indices of the plans, longest estimated simulation last, which is handed out first: it balances the workers (LPT rule,
  * Graham 1969). */
 static uint32_t *order_of(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena)
 {
-	struct weighed *w = mq_arena_array(arena, n, struct weighed);
-	uint32_t *order = mq_arena_array(arena, n, uint32_t);
+	double *less = mq_arena_array(arena, n, double); /* minus the weight */
+	uint32_t *last = mq_arena_array(arena, n, uint32_t);
 
 	/* Estimated number of simulated tasks: each op once per micro-batch, and once per device too where uneven
 	 * shares prevent folding. */
@@ -616,12 +608,12 @@ static uint32_t *order_of(const struct mq_plan *const *plan, uint32_t n, struct 
 			const struct mq_config *c = &plan[i]->config[plan[i]->config_of[op]];
 			tasks += c->share ? c->n_devices : 1;
 		}
-		w[i] = (struct weighed){ tasks * plan[i]->micro_batches, i };
+		less[i] = -tasks * plan[i]->micro_batches;
 	}
-	qsort(w, n, sizeof(*w), heavier_last);
+	const uint32_t *first = mq_arena_order(arena, less, n);
 	for (uint32_t i = 0; i < n; i++)
-		order[i] = w[i].plan;
-	return order;
+		last[n - 1 - i] = first[i];
+	return last;
 }
 
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "maquette/rng.h"
@@ -80,21 +79,13 @@ uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32
 	return n;
 }
 
-struct remainder {
-	double rest;
-	uint32_t coordinate;
-};
-
-/* Who comes first for a left-over sample. */
-MQ_COMPARE(by_remainder, struct remainder, MQ_ORDER(b->rest, a->rest) ?: MQ_ORDER(a->coordinate, b->coordinate))
-
 void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
 		     struct mq_arena *scratch, double *samples)
 {
 	uint32_t n = config->split[MQ_DIM_BATCH];
 	double total = train->batch / plan->micro_batches, weight = 0, left = total;
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
-	struct remainder *order = mq_arena_array(scratch, n, struct remainder);
+	double *above = mq_arena_array(scratch, n, double); /* the exact share; the least gets a sample left over */
 
 	for (uint32_t i = 0; i < n; i++)
 		weight += config->share ? config->share[i] : 1;
@@ -103,12 +94,11 @@ void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config,
 
 		samples[i] = n == 1 ? total : floor(mine);
 		left -= samples[i];
-		order[i] = (struct remainder){ mine - samples[i], i };
+		above[i] = samples[i] - mine;
 	}
-	if (config->share)
-		qsort(order, n, sizeof(*order), by_remainder);
+	const uint32_t *order = config->share ? mq_arena_order(scratch, above, n) : mq_arena_count(scratch, n);
 	for (uint32_t k = 0; k < n && k < left; k++)
-		samples[order[k].coordinate]++;
+		samples[order[k]]++;
 	mq_arena_rewind(scratch, mark);
 }
 

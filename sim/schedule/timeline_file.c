@@ -4,7 +4,6 @@
  * ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "schedule/columns.h"
@@ -26,27 +25,18 @@ static double bytes_of(const struct mq_schedule *s, const struct mq_task *t)
 	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes;
 }
 
-struct begun {
-	double start_s;
-	uint32_t task;
-};
-
-MQ_COMPARE(by_start, struct begun, MQ_ORDER(a->start_s, b->start_s) ?: MQ_ORDER(a->task, b->task))
-
 /* Chooses a device's `most` earliest tasks. */
 static void choose_first(const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t device, uint64_t most,
 			 bool *show)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct begun *begun = mq_arena_array(&scratch, s->n_tasks, struct begun);
-	uint32_t n = 0;
+	const uint32_t *order = mq_arena_order(&scratch, tl->start_s, s->n_tasks);
 
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].device == device)
-			begun[n++] = (struct begun){ tl->start_s[i], i };
-	qsort(begun, n, sizeof(*begun), by_start);
-	for (uint32_t i = 0; i < n && i < most; i++)
-		show[begun[i].task] = true;
+	for (uint32_t i = 0; i < s->n_tasks && most; i++)
+		if (s->task[order[i]].device == device) {
+			show[order[i]] = true;
+			most--;
+		}
 }
 
 uint32_t mq_timeline_choose(const struct mq_schedule *s, const struct mq_timeline *tl, uint64_t most, bool *show)

@@ -179,28 +179,19 @@ enum mq_status mq_trust_add(struct mq_trust *t, const char *path, bool own, stru
 	return MQ_OK;
 }
 
-static int order(const void *left, const void *right, void *context)
-{
-	const struct mq_trust *t = context;
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	int by = MQ_ORDER(t->row[a].score, t->row[b].score);
-
-	return by ? by : MQ_ORDER(a, b);
-}
-
 void mq_trust_sort(struct mq_trust *t)
 {
 	uint32_t *runs = mq_arena_array(t->arena, t->n_words, uint32_t);
+	double *score = mq_arena_array(t->arena, t->n, double);
 
-	t->by_score = mq_arena_array(t->arena, t->n, uint32_t);
 	t->n_sources = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
 		t->n_sources += !t->row[i].own && !runs[t->row[i].source]++;
-		t->by_score[i] = i;
+		score[i] = t->row[i].score;
 	}
 	for (uint32_t i = 0; i < t->n; i++)
 		t->row[i].share = t->row[i].own ? 1 : 1 / sqrt(runs[t->row[i].source]);
-	qsort_r(t->by_score, t->n, sizeof(*t->by_score), order, t);
+	t->by_score = mq_arena_order(t->arena, score, t->n);
 }
 
 struct mq_trust *mq_trust_new(struct mq_arena *arena)

@@ -7,8 +7,6 @@
 #include "trust/trust.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const double SAME_STEP = 1e-4; /* predictions with a smaller |log ratio| count as one plan */
 static const double BY_RATIO = 1, BY_PLAN = .25, BY_DISTANCE = .1, PRIOR = .2;
@@ -30,22 +28,14 @@ static double log_ratio(const struct mq_trust_point *a, const struct mq_trust_po
 	return fabs(log(a->number[MQ_TRUST_step_s] / b->number[MQ_TRUST_step_s]));
 }
 
-static int order(const void *left, const void *right, void *context)
-{
-	const struct mq_trust *t = context;
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	int by = MQ_ORDER(t->row[a].group, t->row[b].group);
-
-	return by ? by : MQ_ORDER(a, b);
-}
-
 static void find_pairs(struct mq_trust *t)
 {
-	uint32_t *row = mq_arena_array(t->arena, t->n, uint32_t), room = 0;
+	double *group = mq_arena_array(t->arena, t->n, double);
+	uint32_t room = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
-		row[i] = i;
-	qsort_r(row, t->n, sizeof(*row), order, t);
+		group[i] = t->row[i].group;
+	const uint32_t *row = mq_arena_order(t->arena, group, t->n);
 	t->pairs_of = mq_arena_array(t->arena, t->n_words, uint32_t);
 	for (uint32_t a = 0; a < t->n; a++)
 		for (uint32_t b = a + 1; b < t->n && t->row[row[b]].group == t->row[row[a]].group; b++) {

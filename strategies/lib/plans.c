@@ -5,29 +5,25 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-struct timed {
-	uint32_t rank;
-	double seconds;
-};
-MQ_COMPARE(faster_first, struct timed, MQ_ORDER(a->seconds, b->seconds) ?: MQ_ORDER(a->rank, b->rank))
-MQ_COMPARE(in_rank_order, uint32_t, MQ_ORDER(*a, *b))
 
 void mq_devices_limit(const struct mq_problem *problem, struct mq_devices *devices, struct mq_arena *arena)
 {
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
-	struct timed *all = mq_arena_array(arena, devices->n, struct timed);
+	uint32_t n = devices->n;
+	double *seconds = mq_arena_array(arena, n, double);
+	bool *taken = mq_arena_array(arena, n, bool);
 
-	if (!limit || limit >= devices->n)
+	if (!limit || limit >= n)
 		return;
-	for (uint32_t i = 0; i < devices->n; i++)
-		all[i] = (struct timed){ devices->rank[i], mq_model_s(problem, devices->rank[i]) };
-	qsort(all, devices->n, sizeof(*all), faster_first);
-	devices->n = limit;
+	for (uint32_t i = 0; i < n; i++)
+		seconds[i] = mq_model_s(problem, devices->rank[i]);
+	const uint32_t *order = mq_arena_order(arena, seconds, n);
 	for (uint32_t i = 0; i < limit; i++)
-		devices->rank[i] = all[i].rank;
-	qsort(devices->rank, limit, sizeof(*devices->rank), in_rank_order);
+		taken[order[i]] = true;
+	devices->n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (taken[i])
+			devices->rank[devices->n++] = devices->rank[i];
 }
 
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena)

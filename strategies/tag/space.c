@@ -2,7 +2,6 @@
 #include "tag/space.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "lib/classes.h"
 #include "lib/partition.h"
@@ -157,13 +156,6 @@ static void list_actions(struct mq_tag_space *s, const struct mq_problem *p, boo
 
 /* ---- features ------------------------------------------------------------------------------------------------- */
 
-struct keyed {
-	double time_s;
-	uint32_t group;
-};
-
-MQ_COMPARE(longest_first, struct keyed, MQ_ORDER(b->time_s, a->time_s) ?: MQ_ORDER(a->group, b->group))
-
 /* A span of powers of ten as about -1 .. 1: 0 at x = 1. */
 static double scaled(double x)
 {
@@ -179,17 +171,15 @@ static double scaled_bytes(const struct mq_tag_space *s, double bytes)
 static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
-	struct keyed *key = mq_arena_array(p->arena, s->n, struct keyed);
+	double *gain_s = mq_arena_array(p->arena, s->n, double); /* minus the time of each group */
 	double total_s = 0, params = 1e-300, outputs = 1e-300, most_B = 1e-300;
 	double grad_B = mq_dtype_size(p->q->train->grad_dtype), value_B = mq_dtype_size(p->q->train->dtype);
 
 	s->op_feature = mq_arena_array(p->arena, s->n * MQ_TAG_OP_FEATURES, double);
-	for (uint32_t g = 0; g < s->n; g++)
-		key[g].group = g;
 	for (uint32_t g = 0; g < s->n_devices; g++)
 		most_B = fmax(most_B, s->device[g].memory_B);
 	for (uint32_t v = 0; v < t->n; v++) {
-		key[s->coarse.group_of[v]].time_s += mq_tasks_mean_time(t, v);
+		gain_s[s->coarse.group_of[v]] -= mq_tasks_mean_time(t, v);
 		s->op_feature[s->coarse.group_of[v] * MQ_TAG_OP_FEATURES + 1] += t->memory[v];
 		total_s += mq_tasks_mean_time(t, v);
 	}
@@ -204,17 +194,14 @@ static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 	for (uint32_t g = 0; g < s->n; g++) {
 		double *f = s->op_feature + g * MQ_TAG_OP_FEATURES;
 
-		f[0] = scaled(key[g].time_s / fmax(total_s, 1e-300) * s->n);
+		f[0] = scaled(-gain_s[g] / fmax(total_s, 1e-300) * s->n);
 		f[1] = scaled(f[1] / most_B);
 		f[4] = f[2] / params;
 		f[5] = f[3] / outputs;
 		f[2] = scaled_bytes(s, f[2] * grad_B);
 		f[3] = scaled_bytes(s, f[3] * value_B);
 	}
-	qsort(key, s->n, sizeof(*key), longest_first);
-	s->order = mq_arena_array(p->arena, s->n, uint32_t);
-	for (uint32_t i = 0; i < s->n; i++)
-		s->order[i] = key[i].group;
+	s->order = mq_arena_order(p->arena, gain_s, s->n);
 }
 
 static double gradient_bytes(const struct mq_problem *p)

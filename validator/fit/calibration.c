@@ -9,7 +9,6 @@
  * Not fitted: what the device draws (flop_J), the training software's overheads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "maquette/cost.h"
@@ -431,29 +430,21 @@ static enum mq_status fit_memory(const struct group *any, struct mq_err *err)
 const char *const mq_call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
 					       "reduce",     "alltoall",   "sendrecv" };
 
-struct near {
-	double far, time;
-	uint32_t at;
-};
-MQ_COMPARE(by_distance, struct near, MQ_ORDER(a->far, b->far) ?: MQ_ORDER(a->at, b->at))
-
 /* Median of the observations nearest to a size, brought to it by proportion. */
 static double start_knot(const struct group *g, double size)
 {
 	enum { NEAREST = 5 };
-	struct near *near = mq_arena_array(g->arena, g->n_obs, struct near);
-	double value[NEAREST];
+	double *far = mq_arena_array(g->arena, g->n_obs, double), value[NEAREST];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < g->n_obs; i++) {
-		double bytes = amount_of(g->obs[i]), t = g->measured[i];
+	for (uint32_t i = 0; i < g->n_obs; i++)
+		far[i] = fabs(log(amount_of(g->obs[i]) / size));
+	const uint32_t *near = mq_arena_order(g->arena, far, g->n_obs);
+	for (; n < g->n_obs && n < NEAREST; n++) {
+		double bytes = amount_of(g->obs[near[n]]), t = g->measured[near[n]];
 
-		near[i] = (struct near){ fabs(log(bytes / size)), size > bytes && bytes > 4096 ? t * size / bytes : t,
-					 i };
+		value[n] = size > bytes && bytes > 4096 ? t * size / bytes : t;
 	}
-	qsort(near, g->n_obs, sizeof(*near), by_distance);
-	for (; n < g->n_obs && n < NEAREST; n++)
-		value[n] = near[n].time;
 	return mq_quantile(value, n, .5);
 }
 

@@ -64,6 +64,9 @@ static inline uint32_t *mq_arena_count(struct mq_arena *arena, uint32_t n)
 	return list;
 }
 
+/* Indices of n keys, the smallest first, equal ones by index. */
+MQ_API uint32_t *mq_arena_order(struct mq_arena *arena, const double *key, uint32_t n);
+
 /* Union and find: the root of an element, paths halved on the way. Every element is its own parent at first. */
 static inline uint32_t mq_root(uint32_t *parent, uint32_t i)
 {

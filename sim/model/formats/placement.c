@@ -156,28 +156,21 @@ static enum mq_status read_edges(struct reader *r, const json_t *array, struct m
 	return MQ_OK;
 }
 
-static int by_color(const void *a, const void *b)
-{
-	const struct mq_op *const *x = a, *const *y = b;
-
-	return MQ_ORDER((*x)->color, (*y)->color) ?: MQ_ORDER(*x, *y);
-}
-
 /* A colour that holds one forward and one backward op, and nothing else, makes them mates. */
 static void find_mates(struct mq_model *m, struct mq_arena *arena)
 {
-	struct mq_op **sorted = mq_arena_array(arena, m->n_ops, struct mq_op *);
+	double *color = mq_arena_array(arena, m->n_ops, double);
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
-		sorted[i] = &m->op[i];
-	qsort(sorted, m->n_ops, sizeof(*sorted), by_color);
+		color[i] = m->op[i].color;
+	const uint32_t *op = mq_arena_order(arena, color, m->n_ops);
 	for (uint32_t i = 0, end; i < m->n_ops; i = end) {
-		for (end = i + 1; end < m->n_ops && sorted[end]->color == sorted[i]->color;)
+		for (end = i + 1; end < m->n_ops && color[op[end]] == color[op[i]];)
 			end++;
-		if (end - i != 2 || sorted[i]->color == MQ_NONE || sorted[i]->phase == sorted[i + 1]->phase)
+		if (end - i != 2 || color[op[i]] == MQ_NONE || m->op[op[i]].phase == m->op[op[i + 1]].phase)
 			continue;
-		sorted[i]->mate = (uint32_t)(sorted[i + 1] - m->op);
-		sorted[i + 1]->mate = (uint32_t)(sorted[i] - m->op);
+		m->op[op[i]].mate = op[i + 1];
+		m->op[op[i + 1]].mate = op[i];
 	}
 }
 

@@ -120,27 +120,21 @@ MQ_COMPARE(compare_arcs, struct arc,
 		   MQ_ORDER(a->to, b->to) ?:
 					    (int)a->mirrored - (int)b->mirrored)
 
-struct colored {
-	uint32_t color, node;
-};
-
-MQ_COMPARE(compare_colors, struct colored, MQ_ORDER(a->color, b->color) ?: MQ_ORDER(a->node, b->node))
-
 /* Groups are numbered by their colour, nodes without one after them. */
 static void group_colors(struct groups *g)
 {
 	uint32_t n = g->place->n_nodes;
-	struct colored *list = mq_arena_array(g->arena, n, struct colored);
+	double *color = mq_arena_array(g->arena, n, double);
 
 	for (uint32_t v = 0; v < n; v++)
-		list[v] = (struct colored){ g->place->color ? g->place->color[v] : MQ_NONE, v };
-	qsort(list, n, sizeof(*list), compare_colors);
+		color[v] = g->place->color ? g->place->color[v] : MQ_NONE;
+	const uint32_t *node = mq_arena_order(g->arena, color, n);
 	g->of_node = mq_arena_array(g->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++) {
-		bool same = i > 0 && list[i].color != MQ_NONE && list[i].color == list[i - 1].color;
+		bool same = i > 0 && color[node[i]] != MQ_NONE && color[node[i]] == color[node[i - 1]];
 
 		g->n += !same;
-		g->of_node[list[i].node] = g->n - 1;
+		g->of_node[node[i]] = g->n - 1;
 	}
 }
 
