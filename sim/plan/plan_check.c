@@ -60,8 +60,10 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 		return mq_bad(err, "the plan is for %u ops, the model '%s' has %u: it belongs to another model",
 			      plan->n_ops, model->name, model->n_ops);
 	if (!plan->micro_batches || plan->micro_batches > train->batch || fmod(train->batch, plan->micro_batches) != 0)
-		return mq_bad(err, "micro_batches=%u does not divide the batch of %g samples", plan->micro_batches,
-			      train->batch);
+		return mq_bad(
+			err,
+			"micro_batches=%u does not divide the batch of %g samples; give a divisor of it, or another --batch",
+			plan->micro_batches, train->batch);
 	if (plan->pipeline >= MQ_N_PIPELINES || plan->algo >= MQ_N_ALGOS || plan->proto >= MQ_N_PROTOS ||
 	    !plan->virtual)
 		return mq_bad(err, "unknown schedule, algorithm or protocol");

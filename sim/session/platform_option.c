@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/csv.h"
+#include "base/text.h"
 #include "hardware/platform/platform.h"
 
 static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",
@@ -92,6 +93,24 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
+/* "ND H100 v5", a series of Standard_ND96isr_H100_v5: each of several words begins one of the name's, in order, the first
+ * its first (behind "Standard"). */
+static bool is_series_of(const char *series, const char *name, struct mq_arena *arena)
+{
+	static const char between[] = " ._-";
+	const char *asked, *word, *rest = strncasecmp(name, "Standard_", 9) ? name : name + 9;
+	uint32_t words = 0;
+
+	for (; (asked = mq_text_next(&series, between, arena)); words++) {
+		do {
+			word = mq_text_next(&rest, between, arena);
+		} while (word && words && strncasecmp(word, asked, strlen(asked)));
+		if (!word || strncasecmp(word, asked, strlen(asked)))
+			return false;
+	}
+	return words > 1;
+}
+
 /* The keys of a machine of platforms/machines.csv, or (without gpu=) of a device type's usual machine. *keys = NULL: no
  * such name; an error if the name must be a machine's and looks like one. */
 static enum mq_status machine_keys(const char *name, bool must, struct mq_arena *arena, const char **keys,
@@ -109,6 +128,15 @@ static enum mq_status machine_keys(const char *name, bool must, struct mq_arena 
 		if (!strcasecmp(known[r], name))
 			*keys = mq_csv_word(&csv, r, "keys");
 	}
+	const char *series = "", *one = NULL;
+	for (uint32_t r = 0; r < csv.n_rows && !*keys && must; r++)
+		if (is_series_of(name, known[r], arena)) {
+			series = mq_arena_printf(arena, "%s%s%s", series, *series ? ", " : "", known[r]);
+			one = strchr(series, ',') ? NULL : mq_csv_word(&csv, r, "keys");
+		}
+	if (*series && !one)
+		return mq_bad(err, "platform: '%s': which one? %s", name, series);
+	*keys = one ? one : *keys;
 	if (*keys || !must || (!strpbrk(name, "._") && !strstr(name, "gpu-") && !strstr(name, "standard-")))
 		return MQ_OK;
 	near = mq_nearest(name, known);

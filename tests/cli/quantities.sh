@@ -24,6 +24,7 @@ alike() { # A B: options of one question
 		cmp a/candidates.csv b/candidates.csv || { echo "'$1' is not '$2'"; bad=1; }
 }
 alike '--dtype bfloat16 --grad-dtype float32' '--dtype bf16 --grad-dtype fp32'
+alike '--dtype BF16 --grad-dtype Float32' '--dtype bf16 --grad-dtype fp32'
 alike '--dtype nvfp4' '--gemm-dtype fp4'
 alike '--dtype fp16 --gemm-dtype nvfp4' '--dtype fp16 --gemm-dtype fp4'
 alike '--dtype mxfp8 --seq 1K' '--gemm-dtype mxfp8 --seq 1024'
@@ -36,6 +37,10 @@ same gpu=p3.8xlarge 'gpu=V100-SXM2-16GB gpus=4 nic_GBps=1.25 network=eth'
 try 0 'ok: 64 devices on 8 machines' platform check 64xH100
 try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100
 try 2 "no machine 'p9.48xlarge'" platform check '8 x p9.48xlarge'
+same '2 x ND H100 v5' '2 x Standard_ND96isr_H100_v5'
+same '2xDGX-H200' 'gpu=H200 nodes=2 gpus=8 nic_GBps=50 network=ib'
+try 2 "'NC A100 v4': which one. Standard_NC96ads_A100_v4, Standard_NC24ads" platform check '2 x NC A100 v4'
+try 2 "no platform '-1xH100'" platform check -- -1xH100
 try 2 "no such device type; did you mean" platform check 8xH10O
 try 2 "no platform 'x64'" platform check x64
 try 2 "no option '8xgpus'; did you mean 'gpus'" platform check 8xgpus=4
