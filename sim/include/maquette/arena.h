@@ -1,7 +1,7 @@
 /* arena.h - memory with three lifetimes: a loaded object, a search run, one evaluation.
  *
- * An arena hands out zeroed memory and frees it all at once, or back to a mark. Only arena.c calls malloc; when memory
- * is exhausted it says so and exits (70), so callers need no check. SPDX-License-Identifier: Apache-2.0 */
+ * An arena allocates zeroed memory and frees it all at once, or back to a mark. Only arena.c calls malloc; when memory
+ * is exhausted it prints that and exits (70), so callers need no check. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_ARENA_H
 #define MAQUETTE_ARENA_H
 
@@ -29,7 +29,7 @@ struct mq_arena_mark {
 		NULL, 0 \
 	}
 
-/* Of a local arena: it is freed where its block ends. */
+/* Frees a local arena at the end of its block. */
 #define MQ_SCOPED __attribute__((cleanup(mq_arena_fini)))
 
 /* Zeroed, aligned to 16 bytes; size 0 gives a valid pointer. Never NULL. */
@@ -48,13 +48,13 @@ MQ_API char *mq_arena_vprintf(struct mq_arena *arena, const char *format, va_lis
 /* n zeroed elements of a type. */
 #define mq_arena_array(arena, n, type) ((type *)mq_arena_alloc((arena), (size_t)(n) * sizeof(type)))
 
-/* n times MQ_NONE. */
+/* An array of n times MQ_NONE. */
 static inline uint32_t *mq_arena_none(struct mq_arena *arena, size_t n)
 {
 	return memset(mq_arena_array(arena, n, uint32_t), 0xff, n * sizeof(uint32_t));
 }
 
-/* 0 to n - 1. */
+/* An array of 0 to n - 1. */
 static inline uint32_t *mq_arena_count(struct mq_arena *arena, uint32_t n)
 {
 	uint32_t *list = mq_arena_array(arena, n, uint32_t);
@@ -64,10 +64,10 @@ static inline uint32_t *mq_arena_count(struct mq_arena *arena, uint32_t n)
 	return list;
 }
 
-/* Indices of n keys, the smallest first, equal ones by index. */
+/* The indices 0 to n - 1 by ascending key; equal keys by index. */
 MQ_API uint32_t *mq_arena_order(struct mq_arena *arena, const double *key, uint32_t n);
 
-/* Union and find: the root of an element, paths halved on the way. Every element is its own parent at first. */
+/* Union-find: the root of an element; halves its path. At first every element is its own parent. */
 static inline uint32_t mq_root(uint32_t *parent, uint32_t i)
 {
 	while (parent[i] != i)

@@ -1,7 +1,7 @@
-/* cost.h - how long one kernel takes on one device type (roofline with shape effects).
+/* cost.h - time of one kernel on one device type (roofline with shape effects).
  *
  * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with the formulas of
- * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors.
+ * calib.h. Each formula is derived next to its code. Contention and queueing are the executors'.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_COST_H
 #define MAQUETTE_COST_H
@@ -9,7 +9,8 @@
 #include "maquette/calib.h"
 #include "maquette/model.h"
 
-/* Multiplications of Winograd's F(2x2, 3x3) with its transforms / those of the convolution: 16 of 36, and a sixth more. */
+/* Multiplications of Winograd's F(2x2, 3x3) / of the convolution: 16 / 36, and a sixth of it more for the
+ * transforms. */
 #define MQ_WINOGRAD_FUSED (19 / 36.)
 
 /* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the
@@ -22,48 +23,48 @@ MQ_API bool mq_cost_multiplies(const struct mq_device_calib *device, const struc
 MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 			   double count);
 
-/* Are the rows that a GEMM of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`?
- * Rows are of k and n elements; of m and n in a weights' gradient, whose first operand lies transposed. */
+/* Are the rows that a GEMM of [m x k][k x n] reads and writes, of elements of `size_B`, multiples of `bytes`? Rows have
+ * k and n elements; m and n in a weight gradient, whose first operand is transposed. */
 MQ_API bool mq_cost_rows_at(const double mnk[3], bool of_weights, double size_B, double bytes);
 
-/* Kernels queued back to back that keep the device for busy_s and the host for host_s, seconds: the host
- * runs ahead, so the larger (a small model is bound by the host); where it waits for each kernel (as
- * CUDA_LAUNCH_BLOCKING=1 makes it do) the sum. */
+/* Seconds of kernels queued back to back that take busy_s on the device and host_s on the host: the larger, since the
+ * host runs ahead (it bounds small models); the sum if the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1). */
 MQ_API double mq_cost_issued(double busy_s, double host_s, bool waits);
 
-/* All kernels of a compute task, issued so. */
+/* Seconds of all kernels of a compute task, issued so. */
 MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work);
 
-/* The same by what bounds it, seconds of a device that does nothing else. */
+/* The same time by its bounds, on a device without other work. */
 struct mq_cost_parts {
 	double products_s;   /* GEMMs */
-	double arithmetic_s; /* convolutions, attention: as many multiprocessors as there are */
+	double arithmetic_s; /* convolutions, attention: use all multiprocessors */
 	double memory_s;     /* kernels that stream memory */
-	double host_s;       /* launching all, and what the host does between */
+	double host_s;       /* launches, and other work of the host */
 	bool waits;          /* see mq_cost_issued */
 };
 MQ_API struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work);
 MQ_API double mq_cost_busy(const struct mq_cost_parts *parts); /* without the host */
 
-/* What others hold of a device, shares 0 .. 1. */
+/* Shares, 0 .. 1, of a device that overlapping communication holds. */
 struct mq_cost_taken {
-	double products;        /* of the multiprocessors, as far as GEMMs lose them (overlap_gemms) */
+	double products;        /* of the multiprocessors, weighted as GEMMs lose them (overlap_gemms) */
 	double multiprocessors; /* of the multiprocessors */
-	double memory;          /* of the bandwidth that kernels get of its memory */
+	double memory;          /* of the memory bandwidth that kernels reach */
 };
-/* A task of these parts beside others: what is bound by arithmetic has fewer multiprocessors, what is bound by
- * memory less of it (few multiprocessors fill it), and time that was the host's is not lost twice. */
+/* Seconds of a task of these parts while `taken` is held: arithmetic-bound parts have fewer multiprocessors,
+ * memory-bound ones less bandwidth (few multiprocessors saturate it); time in which the device waits for the host
+ * absorbs the loss. */
 MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, struct mq_cost_taken taken);
 
-/* The fastest that a device can train, flop/s: the greater of its peaks in the type of training and in that
- * of the layers' GEMMs (fp8 where their operands are cast to it); 0 where it has neither. */
+/* Peak of a device in training, flop/s: the larger of its peaks in the training type and in the type of the layers'
+ * GEMMs (fp8 if operands are cast to it); 0: it has neither. */
 MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train);
 
 /* ---- power: kernels/power.c ------------------------------------------------------------------------- */
 
-/* What some work takes of a device at full clock, seconds and joules beyond the idle device's: `clocked` goes with the
- * clock, `other` does not (memory keeps its own). For wait_s it waits for a host that is too slow: kernels at a lower
- * clock take of that, those of works that wait so, waiting_s of clocked_s. */
+/* Seconds, and joules above idle, that some work takes at full clock: `clocked` scales with the clock, `other` does not
+ * (memory has its own). For wait_s the device waits for a slow host; at a lower clock the kernels of works that wait,
+ * waiting_s of clocked_s, use up that time first. */
 struct mq_draw {
 	double clocked_s, other_s;
 	double clocked_J, other_J;
@@ -76,16 +77,16 @@ MQ_API void mq_draw_add(struct mq_draw *sum, const struct mq_draw *one, double t
 MQ_API void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times,
 			 struct mq_draw *sum);
 
-/* What kernels that sweep through memory draw beyond the idle device, W. */
+/* Power of memory-bound kernels above idle, W. */
 MQ_API double mq_power_sweep_W(const struct mq_device_calib *device);
 
-/* The share of its full clock at which a device that goes on so draws limit_W in the mean, at most 1; 1 where its
- * limit (NaN: the board's, power_W) or flop_J is not known. */
+/* The share of the full clock, at most 1, at which a device that repeats this work draws limit_W on average (NaN: the
+ * board limit, power_W); 1 if the limit or flop_J is unknown. */
 MQ_API double mq_power_clock(const struct mq_device_calib *device, double limit_W, const struct mq_draw *draw);
 
-/* Mean seconds of a call from call `from` to call `to` of a loop of such calls that begins on an idle device: it runs
- * at full clock until the mean draw of power_s reaches the limit. With each call the device does what draws `beside`
- * (seconds that are not in the result). */
+/* Mean seconds per call, over calls `from` .. `to` of a loop that begins on an idle device: it runs at full clock until
+ * the average power over power_s reaches the limit. Each call comes with other work `beside`, whose seconds are not in
+ * the result. */
 MQ_API double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel,
 			      const struct mq_draw *beside, double from, double to);
 

@@ -1,4 +1,4 @@
-/* err.h - how a function says that it could not answer.
+/* err.h - errors: how a function reports that it could not answer.
  *
  * Three things are kept apart: an *error* (could not answer: a status and a message), a *verdict* (this plan does not
  * fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in release builds). Nothing below sim/cmd
@@ -11,7 +11,7 @@
 /* Functions that engines and other plug-ins may call. */
 #define MQ_API __attribute__((visibility("default")))
 
-/* Every one but the last is an exit code too: NAME, its number and what it says to whoever runs a command. */
+/* Statuses that are also exit codes: NAME, its number and its meaning to users of a command. */
 #define MQ_STATUSES(X)                                     \
 	X(MQ_OK, 0, "ok")                                  \
 	X(MQ_ENOPLAN, 1, "no feasible plan")               \
@@ -21,7 +21,7 @@
 	X(MQ_ETHRESHOLD, 5, "error above the threshold")   \
 	X(MQ_EBUG, 70, "bug")
 
-/* A call whose status nobody looks at is warned of, as far as the compiler knows how. */
+/* Makes the compilers that can do so warn of a call whose status is ignored. */
 #ifdef __clang__
 #define MQ_MUST_CHECK __attribute__((warn_unused_result))
 #elif __GNUC__ > 10
@@ -33,7 +33,7 @@ enum MQ_MUST_CHECK mq_status {
 #define MQ_STATUS_IS(name, code, words) name = code,
 	MQ_STATUSES(MQ_STATUS_IS)
 #undef MQ_STATUS_IS
-		MQ_DONE = 100 /* not an error: nothing more to give (propose, readers) */
+		MQ_DONE = 100 /* not an error: no more plans or records (propose, readers) */
 };
 
 struct mq_err {
@@ -51,7 +51,7 @@ struct mq_err {
 MQ_API enum mq_status mq_fail(struct mq_err *err, enum mq_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The commonest: what was given is wrong. */
+/* mq_fail for wrong input, the commonest. */
 #define mq_bad(err, ...) mq_fail(err, MQ_EINPUT, __VA_ARGS__)
 
 /* Put "context: " before the message and return the status already stored. */

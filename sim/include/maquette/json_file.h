@@ -1,5 +1,4 @@
-/* json_file.h - a JSON file as jansson's values, of a size that is bounded: see text.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* json_file.h - loads a JSON file, of bounded size, with jansson. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_JSON_FILE_H
 #define MAQUETTE_JSON_FILE_H
 

@@ -1,8 +1,8 @@
-/* map.h - 64-bit keys to dense indices 0, 1, 2 ... in the order of first sight.
+/* map.h - maps 64-bit keys to dense indices 0, 1, 2 ... in order of insertion.
  *
  * Open addressing with linear probing, at most half full, in an arena. The table's own order is never visible, so
- * hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and compare the entry that the
- * index leads to. SPDX-License-Identifier: Apache-2.0 */
+ * hashing cannot change a decision. For longer keys mix them into one with mq_map_mix, and compare the entry at the
+ * index. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_MAP_H
 #define MAQUETTE_MAP_H
 
@@ -17,7 +17,7 @@ struct mq_map {
 };
 
 MQ_API void mq_map_init(struct mq_map *map, struct mq_arena *arena, uint32_t expected);
-/* The key's index; a new key gets index n and counts. */
+/* The key's index; a new key gets index n, which grows. */
 MQ_API uint32_t mq_map_add(struct mq_map *map, uint64_t key);
 /* The key's index or MQ_NONE. */
 MQ_API uint32_t mq_map_find(const struct mq_map *map, uint64_t key);

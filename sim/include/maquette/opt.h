@@ -21,8 +21,9 @@ struct mq_opt {
 	double initial;   /* default of numbers, booleans (0/1) and choices (index) */
 	double min, max;  /* inclusive range of numbers */
 	const char *text; /* default of MQ_OPT_STR (may be NULL); MQ_OPT_CHOICE: "a|b|c" */
-	const char *help; /* one line, with the unit; a number whose name ends in one (base/quantity.h) may be
-			      * given in others of the kind: nic_GBps=400Gb/s */
+	const char
+		*help; /* one line, with the unit; a number whose name ends in a unit (base/quantity.h) may be given in
+			* another: nic_GBps=400Gb/s */
 };
 
 /* Rows: field types are uint32_t, double, bool, const char *, and uint32_t (index) for a choice. */
@@ -63,7 +64,7 @@ MQ_API enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const 
 MQ_API enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what, const char *text,
 				   struct mq_arena *arena, struct mq_err *err);
 
-/* The value of a field that is no text: of booleans 0 or 1, of choices the index. As a text that mq_opt_set reads;
+/* The value of a field other than a text: booleans 0 or 1, choices their index. Any field as a text for mq_opt_set;
  * NULL: a text that is not set. */
 MQ_API double mq_opt_value(const struct mq_opt *opt, const void *target);
 MQ_API const char *mq_opt_text(const struct mq_opt *opt, const void *target, int digits, char text[64]);

@@ -21,7 +21,7 @@ MQ_API double mq_rng_unit(struct mq_rng *rng);
 MQ_API uint32_t mq_rng_below(struct mq_rng *rng, uint32_t n);
 /* Standard normal (Box-Muller, one value per call). */
 MQ_API double mq_rng_normal(struct mq_rng *rng);
-/* A generator of its own for part `index` of a run: independent of how much the parent was used. */
+/* A separate generator for part `index` of a run; does not depend on how much the parent was used. */
 MQ_API struct mq_rng mq_rng_split(const struct mq_rng *rng, uint64_t index);
 
 /* Puts the n items of a list in random order. */

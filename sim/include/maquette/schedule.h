@@ -1,4 +1,4 @@
-/* schedule.h - the plan lowered: for each device and stream an ordered list of tasks.
+/* schedule.h - a lowered plan: for each device and stream an ordered list of tasks.
  *
  * The same schedule is simulated and replayed. One task per library call and rank: a collective is one task per member,
  * never its flows. Rules that mq_schedule_check proves:
@@ -6,12 +6,11 @@
  * - `deps` name earlier-or-later tasks of the SAME device; devices meet only in send/recv pairs
  *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a on it) and in
  *   collectives (the i-th call on a communicator meets the i-th of every other member);
- * - tasks with the same non-zero `group` on one device start together (ncclGroup); those of a group on
- *   one stream follow each other in it and run side by side;
- * - no cycle among order, deps and communications: free of deadlock.
+ * - tasks with the same non-zero `group` on one device start together (ncclGroup); those on one stream are consecutive
+ * in it and run concurrently; - no cycle among order, deps and communications: free of deadlock.
  *
- * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
- * schedule, not part of it (folding/view.h). SPDX-License-Identifier: Apache-2.0 */
+ * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are views of a schedule,
+ * not part of it (folding/view.h). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SCHEDULE_H
 #define MAQUETTE_SCHEDULE_H
 
@@ -36,10 +35,10 @@ enum mq_stream {
 	MQ_STREAM_SEND,    /* to other stages and devices */
 	MQ_STREAM_RECV,
 	MQ_STREAM_COPY,
-	MQ_STREAM_EXPERT,    /* all-to-all of experts that runs beside another micro-batch's compute */
-	MQ_STREAM_SEND_BACK, /* gradients of a V schedule: they cross a border both ways, as activations do, */
-	MQ_STREAM_RECV_BACK, /* and neither may wait behind the other; nor may a message of one chunk */
-	MQ_STREAM_SEND_2,    /* behind one of the other: these are of the second chunk */
+	MQ_STREAM_EXPERT,    /* all-to-all of experts that overlaps another micro-batch's compute */
+	MQ_STREAM_SEND_BACK, /* V schedules: gradients, and the second chunk's messages, have their own */
+	MQ_STREAM_RECV_BACK, /* streams, since messages in both directions cross each border and */
+	MQ_STREAM_SEND_2,    /* none may queue behind another kind */
 	MQ_STREAM_RECV_2,
 	MQ_STREAM_SEND_BACK_2,
 	MQ_STREAM_RECV_BACK_2,
@@ -60,23 +59,23 @@ struct mq_task {
 	uint32_t work;                    /* COMPUTE: index into work[] */
 	uint32_t comm;                    /* COLLECTIVE: index into comm[] */
 	uint32_t peer;                    /* SEND, RECV: the other device (schedule index) */
-	bool to_host;                     /* COPY: from the device; otherwise to it */
-	uint8_t channel;                  /* SEND, RECV: 0 forward, 1 backward; a communicator of its own each */
+	bool to_host;                     /* COPY: true = device to host */
+	uint8_t channel;                  /* SEND, RECV: 0 forward, 1 backward; each has its own communicator */
 	uint32_t root;                    /* BROADCAST, REDUCE: index inside the communicator */
 	uint32_t group;                   /* tasks of a device that start together; 0 = none */
 	uint32_t dep_first, n_deps;       /* into dep[] */
-	uint32_t op;                      /* a model op to show for it, or MQ_NONE */
+	uint32_t op;                      /* model op to display, or MQ_NONE */
 	uint32_t micro_batch;             /* MQ_NONE outside the pipeline */
 	uint16_t stage;
 	uint8_t phase; /* enum mq_phase */
 	double bytes;  /* SEND/RECV/COPY: message; COLLECTIVE: as nccl-tests counts (all_gather:
-				    gathered total, reduce_scatter: input, alltoall: send total per rank) */
+			* gathered total, reduce_scatter: input, alltoall: send total per rank) */
 };
 
-/* What a device holds of one stage, bytes: the memory model's view of it (lowering/footprint.h), so that a replay
- * can hold as much. Parameters, gradients, optimizer state and buffers stay for the whole step; `kept`
- * from the forward of a micro-batch to the end of its backward; `forward` and `backward` are the fullest
- * moment of such a pass, kept activations of its micro-batch included; `step` while the optimizer steps. */
+/* Bytes that a device holds for one stage by the memory model (lowering/footprint.h), so that a replay can hold as
+ * much. Parameters, gradients, optimizer state and buffers stay for the whole step; `kept` from the forward pass of a
+ * micro-batch to the end of its backward pass; `forward` and `backward` are the peaks within such a pass, the
+ * micro-batch's kept activations included; `step` during the optimizer step. */
 struct mq_held {
 	uint32_t device; /* index into the schedule's devices */
 	uint32_t stage;
@@ -90,28 +89,29 @@ struct mq_schedule {
 	uint32_t n_devices;
 	uint32_t *device;                        /* [n_devices] cluster ranks */
 	const char **device_name, **device_type; /* [n_devices] */
-	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.h); NULL = all of it */
+	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.h); NULL = all of
+			* it */
 	uint32_t n_tasks, n_deps, n_works, n_comms, n_ops;
 	struct mq_task *task; /* id = index */
 	uint32_t *dep;
 	struct mq_work *work;
 	struct mq_comm *comm;
-	const char **op_name; /* [n_ops] names of model ops, so that a file stands alone */
+	const char **op_name; /* [n_ops] names of model ops, so that a file needs no model */
 	uint32_t task_room, dep_room, work_room, comm_room;
-	uint32_t n_held; /* 0 where nobody asked for it */
+	uint32_t n_held; /* 0 = not asked for */
 	struct mq_held *held;
-	bool partial; /* some devices of the plan have no tasks: communicators list those of their members that have,
-			 and roots count all. Only inside simulating executors (folding/view.h): never saved or replayed */
+	bool partial; /* some devices of the plan have no tasks: communicators list only members with tasks, roots index
+		       * all members. Only in simulating executors: never saved or replayed */
 };
 
-/* All members of a communicator, of a partial schedule too. */
+/* All members of a communicator, also in a partial schedule. */
 struct mq_members {
 	uint32_t n;
 	const uint32_t *rank; /* [n] cluster ranks, in ring order */
 };
 
-/* MQ_EINPUT: says which rule is broken and by which task. `deadlock` (may be NULL) is set where the
- * reason is a cycle of waits. O(tasks + deps). */
+/* MQ_EINPUT: names the violated rule and the task. *deadlock (may be NULL): the reason is a cycle of waits. O(tasks +
+ * deps). */
 MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool *deadlock, struct mq_err *err);
 
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
@@ -123,8 +123,8 @@ MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const
 MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct mq_schedule **schedule,
 				       struct mq_err *err);
 
-/* Pairs up communication: match[i] = the task at the other end (send <-> recv), MQ_NONE for others;
- * for collectives call[i] = index of the call on its communicator. Arrays of n_tasks in the arena. */
+/* Pairs up communication: match[i] = the task at the other end (send <-> recv), MQ_NONE for others; for collectives
+ * call[i] = ordinal of the call among its device's calls on the communicator. Arrays of n_tasks in the arena. */
 MQ_API enum mq_status mq_schedule_match(const struct mq_schedule *schedule, struct mq_arena *arena, uint32_t **match,
 					uint32_t **call, struct mq_err *err);
 

@@ -1,4 +1,4 @@
-/* types.h - the small enumerations that every part shares, and their names. SPDX-License-Identifier: Apache-2.0 */
+/* types.h - small enumerations that all parts share, and their names. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_TYPES_H
 #define MAQUETTE_TYPES_H
 
@@ -9,10 +9,10 @@
 
 #define MQ_NONE UINT32_MAX /* "no such index" */
 
-/* -1, 0 or 1, as qsort asks: rising. */
+/* -1, 0 or 1 for qsort in rising order. */
 #define MQ_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* A function for qsort that orders two elements `a` and `b` by an expression, of MQ_ORDERs joined with ?: or alike. */
+/* Defines a function for qsort that orders elements `a` and `b` by an expression, such as MQ_ORDERs joined with ?:. */
 #define MQ_COMPARE(name, type, order)                        \
 	static int name(const void *left, const void *right) \
 	{                                                    \
@@ -38,7 +38,7 @@ enum mq_dim {
 		1, 1, 1, 1, 1, 1, 1 \
 	}
 
-/* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of GEMMs. */
+/* Tensors have a type before MQ_N_TENSOR_DTYPES; FP4 (a scale per 16 elements) is only for operands of GEMMs. */
 enum mq_dtype {
 	MQ_FP32,
 	MQ_TF32,
@@ -59,8 +59,8 @@ enum mq_verdict {
 	MQ_VERDICT_DEADLOCK,
 	MQ_VERDICT_TIMEOUT,
 	MQ_VERDICT_CRASH,
-	MQ_VERDICT_INVALID, /* breaks a rule that any plan of this model must keep */
-	MQ_VERDICT_REFUSED, /* a sound plan that this program cannot lower or simulate */
+	MQ_VERDICT_INVALID, /* violates a rule for all plans of the model */
+	MQ_VERDICT_REFUSED, /* a valid plan that this program cannot lower or simulate */
 	MQ_N_VERDICTS
 };
 
@@ -94,7 +94,7 @@ MQ_API const char *mq_verdict_name(enum mq_verdict v);   /* "ok", "oom", ... */
 MQ_API const char *mq_coll_name(enum mq_coll_kind kind); /* "all_reduce", ... as nccl-tests */
 MQ_API const char *mq_algo_name(enum mq_algo algo);      /* "auto", "ring", ... */
 MQ_API const char *mq_proto_name(enum mq_proto proto);   /* "auto", "ll", "ll128", "simple" */
-/* As the environment of NCCL spells them (NCCL_ALGO, NCCL_PROTO); NULL for auto. */
+/* The values of NCCL_ALGO and NCCL_PROTO; NULL for auto. */
 MQ_API const char *mq_algo_nccl(enum mq_algo algo);
 MQ_API const char *mq_proto_nccl(enum mq_proto proto);
 MQ_API const char *mq_phase_name(enum mq_phase phase); /* "forward", ... */
@@ -102,7 +102,7 @@ MQ_API const char *mq_phase_name(enum mq_phase phase); /* "forward", ... */
 /* Bytes of one element as stored in memory: 4 for fp32 and tf32, 2, 1, 8. */
 MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 
-/* The function that names an enum's values, and "?" for any other. */
+/* Defines the function that names an enum's values; "?" for any other. */
 #define MQ_NAMES(function, type, count, ...)                                                          \
 	const char *function(type value)                                                              \
 	{                                                                                             \
@@ -111,7 +111,7 @@ MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 		_Static_assert(sizeof(names) / sizeof(*names) == (count), "one name for each value"); \
 		return (unsigned)value < (count) ? names[value] : "?";                                \
 	}
-/* Index of `text` in an enumeration whose names `name_of` gives; `n` if there is none. */
+/* Index of `text` among the names of an enumeration; `n` = none. */
 #define MQ_ENUM_FIND(name_of, n, text) mq_enum_find((const char *(*)(int))(name_of), (n), (text))
 MQ_API int mq_enum_find(const char *(*name_of)(int), int n, const char *text);
 
