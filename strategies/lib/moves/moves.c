@@ -143,8 +143,8 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, DEGREES, f, order, 0);
 }
 
-/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; and of
- * fewer, where some do. */
+/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; where
+ * some do, of as few as memory takes. */
 static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			 struct list *l)
 {
@@ -159,8 +159,8 @@ static void list_offload(const struct mq_move_space *space, const struct mq_plan
 		if (most > 2)
 			add(l, OFFLOAD, most / 2, 0, 0);
 	}
-	if (plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS && plan->offload_layers)
-		add(l, OFFLOAD, plan->offload_layers / 2, 0, 0);
+	for (uint32_t n = 1; plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS && n < plan->offload_layers; n *= 2)
+		add(l, OFFLOAD, plan->offload_layers - n, 0, 0);
 }
 
 static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,

@@ -70,6 +70,8 @@ static uint32_t values(const struct mq_problem *problem, const struct mq_plan *p
 	case MQ_DECISION_RECOMPUTE_NUM_LAYERS:
 		for (uint32_t i = 0; i < 4; i++)
 			value[n++] = floor(problem->q->model->n_layers / mq_plan_stage_count(plan) * i / 4.0);
+		for (double fewer = 1; fewer <= 4 && fewer < now; fewer *= 2) /* as few as memory takes */
+			value[n++] = now - fewer;
 		break;
 	case MQ_DECISION_BUCKET:
 		value[n++] = 0;
