@@ -69,8 +69,9 @@ double mq_clocks_of(const struct mq_question *q, uint32_t device, uint32_t n_dev
 {
 	const struct mq_device *at = &q->cluster->device[device];
 	const struct mq_device_calib *d = &q->calib->device[at->calib];
-	const struct mq_link_calib *nvlink = mq_calib_link_for(q->calib, "nvlink", d->compute_capability);
-	double lost = d->kind == MQ_GPU && d->nvlink_Bps > 0 && nvlink ? 1 - nvlink->fleet : 0;
+	const struct mq_link_calib *link =
+		mq_calib_link_for(q->calib, d->nvlink_Bps > 0 ? "nvlink" : "pcie", d->compute_capability);
+	double lost = d->kind == MQ_GPU && link ? 1 - link->fleet : 0;
 
 	return mq_power_clock(d, at->power_W, draw) * (1 - fmin(lost * largest_of(n_devices) / largest_of(FLEET), .5));
 }

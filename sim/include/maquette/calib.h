@@ -129,7 +129,7 @@ struct mq_link_calib {
 	double step_B;      /* a step of a channel's buffer, the piece that is stored and forwarded */
 	double nvls_share;  /* actual / NCCL's estimate of the bandwidth of NVLS */
 	double sharp_share; /* share of a port's nominal bandwidth if switches reduce (CollNet) */
-	double fleet;       /* NVLink: speed of arithmetic of the slowest of 8 GPUs that train together / of one at
+	double fleet;       /* NVLink, pcie: arithmetic of the slowest of 8 GPUs that train together / of one at
 			     * the clock that its board limit allows; of others see costing/clocks.c */
 	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
