@@ -162,10 +162,11 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 				      "with the one that is meant",
 				      *word);
 	if (!plans)
-		return mq_bad(x->err,
-			      "no launch settings in this file: no flag of Megatron-LM as "
-			      "--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
-			      "accelerate, axolotl, LLaMA-Factory or torchtune that says how training is divided");
+		return mq_bad(
+			x->err,
+			"no launch settings in this file: no flag of Megatron-LM as "
+			"--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
+			"accelerate, axolotl, LLaMA-Factory, torchtune or GPT-NeoX that says how training is divided");
 	MQ_TRY(take_sharding(x));
 	if (x->comm && !strcmp(x->comm, "a2a"))
 		x->ulysses = x->cp;

@@ -404,10 +404,12 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
 	*launch = (struct mq_launch){ path, text, "", nothing, nothing, "" };
 	const char *first = text + strspn(text, " \t\r\n");
+	bool yaml = has_ending(path, ".yaml") || has_ending(path, ".yml"); /* GPT-NeoX's may look like DeepSpeed's */
 	if (strstr(text, "torchtitan") && strstr(text, "import "))
 		launch->program = "torchtitan recipe";
-	else if (*first == '{' && (strstr(text, "\"zero_optimization\"") || strstr(text, "\"train_batch_size\"") ||
-				   strstr(text, "\"train_micro_batch_size_per_gpu\"")))
+	else if (*first == '{' && !yaml &&
+		 (strstr(text, "\"zero_optimization\"") || strstr(text, "\"train_batch_size\"") ||
+		  strstr(text, "\"train_micro_batch_size_per_gpu\"")))
 		launch->program = "DeepSpeed";
 	if (*launch->program)
 		return MQ_OK;
@@ -415,8 +417,7 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 		read_toml(&k, text);
 		return put_keys(&k, launch, err);
 	}
-	if (*first == '{' ||
-	    ((has_ending(path, ".yaml") || has_ending(path, ".yml")) && !strstr(text, " --num-layers:"))) {
+	if (*first == '{' || (yaml && !strstr(text, " --num-layers:"))) {
 		MQ_TRY(read_yaml(&k, text, err));
 		return put_keys(&k, launch, err);
 	}

@@ -156,6 +156,10 @@ read_it tune.yaml
 sed 's/load: False/load: True/' tune.yaml >two.yaml; read_it two.yaml
 echo '{"zero_optimization": true, "train_micro_batch_size_per_gpu": 1}' >two.json; read_it two.json
 echo 'torchrun pretrain_gpt.py --micro-batch-size 1 --global-batch-size 32 --use-torch-fsdp2 --checkpoint-activations' >two.sh; read_it two.sh
+# GPT-NeoX's, which look like DeepSpeed's and have more; comments and numbers are YAML's.
+printf '{\n  # all of them\n  "pipe_parallel_size": 2,\n  "model_parallel_size": 4, "num_layers": 32, "seq_length": 2048,\n  "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8, "checkpoint_activations": true,\n  "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}, "lr": 6e-4,\n}\n' >neox.yml
+read_it neox.yml
+sed 's/_parallel_size": 2/_parallel_size": 0/' neox.yml >two.yml; read_it two.yml
 # Megatron's flags as keys of YAML.
 printf 'ENV_VARS: {A: 1}\nMODEL_ARGS:\n  --num-layers: 4 # few\n  --hidden-size: 256\n  --num-attention-heads: 8\n  --seq-length: 128\n  --max-position-embeddings: 128\n  --vocab-size: 1024\n  --swiglu: false\n  --bf16: true\n  --micro-batch-size: 1\n  --global-batch-size: "16"\n  --recompute-granularity: selective\n  --recompute-modules: [core_attn]\n' >flags.yaml
 "$M" export --import flags.yaml -m flags.yaml -p 8xH100 -o p.json
