@@ -1,12 +1,12 @@
-/* cuda.c - executor "cuda": real GPUs, one process each; cuBLAS, cublasLt, cuDNN and kernels of our own compute, NCCL
- * communicates.
+/* cuda.c - executor "cuda": GPUs, one process each; compute by cuBLAS, cublasLt, cuDNN and own kernels, communication
+ * by NCCL.
  *
  * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun, srun or torchrun, or
- * are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an NCCL_HOSTID each and talk over loopback
- * sockets: that shows that a plan runs, never how fast.
+ * are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an NCCL_HOSTID each and communicate over
+ * loopback sockets: that tests whether a plan runs, not its speed.
  *
- * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go through pinned
- * host memory: cuda/staged.c. SPDX-License-Identifier: Apache-2.0 */
+ * Messages to ranks of other executors (a plan's CPUs), and collectives of groups with both, are staged in pinned host
+ * memory: cuda/staged.c. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 enum {
 	POOL_MIN_B = 512 << 20,
 	PINNED_B = 64 << 20,
-	RANDOM_B = 1000016, /* no multiple of a row's length: rows differ */
+	RANDOM_B = 1000016, /* not a multiple of a row's length, so rows differ */
 };
 
 /* ---- before any rank is started -------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size
 static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices, char text[256],
 			    struct mq_err *err)
 {
-	static struct mq_toolkit kit; /* too large for a stack frame of a checker; filled anew each time */
+	static struct mq_toolkit kit; /* too large for the stack under a sanitizer; filled anew each time */
 	char name[96];
 	int count;
 
@@ -75,7 +75,7 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 
 	MQ_TRY(cuda_open_runtime(&c->kit, err));
 	MQ_TRY(cuda_count(&c->kit, &count, err));
-	/* srun --gpus-per-task=1 and the like show each rank its own GPU alone. */
+	/* srun --gpus-per-task=1 and the like make only the rank's own GPU visible. */
 	bool apart = count == 1 && getenv("CUDA_VISIBLE_DEVICES") && getenv("SLURM_STEP_ID");
 	if (o->local >= (uint32_t)count && !o->share_gpu && !apart)
 		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d", o->rank, o->local,
@@ -94,7 +94,7 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	cuda_open_nvml(&c->kit);
 	if (!c->kit.nvmlInit_v2 || c->kit.nvmlInit_v2())
 		return MQ_OK;
-	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is which. */
+	/* NVML numbers all GPUs, CUDA those in CUDA_VISIBLE_DEVICES: match them by PCI bus id. */
 	bool by_bus = c->kit.nvmlDeviceGetHandleByPciBusId_v2 &&
 		      c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
 	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml) :
@@ -103,7 +103,7 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* A number as a floating-point type holds it. */
+/* Encodes a number in a floating-point type. */
 static uint64_t encoded(double x, int exponent_bits, int mantissa_bits)
 {
 	int bias = (1 << (exponent_bits - 1)) - 1, e;
@@ -115,8 +115,8 @@ static uint64_t encoded(double x, int exponent_bits, int mantissa_bits)
 	return (uint64_t)(x < 0) << (exponent_bits + mantissa_bits) | (uint64_t)magnitude;
 }
 
-/* Numbers of about the normal distribution (sums of four even ones): what kernels draw depends on how many bits change
- * from one operand to the next, so that each type has its own. */
+/* Fills a pool with nearly normal numbers (sums of four uniform ones), encoded for each type: a kernel's power depends
+ * on how many bits change between operands. */
 static enum mq_status fill_random(struct cuda *c, enum cuda_operand type, uint64_t seed, struct mq_err *err)
 {
 	static const struct {
@@ -198,7 +198,7 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 	c->ranks = session->ranks;
 	c->deadline_s = session->options->deadline_s;
 	MQ_TRY(choose_gpu(c, err));
-	cuda_pin_near(c); /* before host memory is touched: pages lie where the thread runs */
+	cuda_pin_near(c); /* before host memory is touched, whose pages are placed near the thread */
 	MQ_TRY(make_buffers(c, err));
 	MQ_TRY(cuda_comms_open(c, err));
 	c->script = mq_arena_array(session->arena, session->n_schedules, struct cuda_script);
@@ -213,8 +213,8 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* What slows a device down against its rule: heat, a brake of the power supply. Idle, clocks that were asked for, a
- * board's own power limit and clocks kept in step are how the device runs. */
+/* Is the device throttled by heat or a power brake? Idling, requested clocks, its own power limit and synchronised
+ * clocks are normal operation. */
 static bool throttled(const struct cuda *c)
 {
 	enum { IDLE = 0x1, APPLICATION = 0x2, POWER_CAP = 0x4, SYNC_BOOST = 0x10, DISPLAY = 0x100 };
@@ -262,7 +262,7 @@ static void release(struct cuda *c)
 	CUDA_DROP(c, cudaFreeHost, c->pinned);
 }
 
-/* After a failure nothing is released: that would wait for work that never ends; the process exits. */
+/* After a failure nothing is released, since that would wait for work that never ends; the process exits. */
 static void close_cuda(void *state, bool failed)
 {
 	struct cuda *c = state;
@@ -272,7 +272,7 @@ static void close_cuda(void *state, bool failed)
 		release(c);
 }
 
-/* Variables that change how the libraries run. */
+/* Does the environment variable change how the libraries run? */
 static bool is_setting(const char *variable)
 {
 	static const char *const prefixes[] = {
@@ -286,7 +286,7 @@ static bool is_setting(const char *variable)
 	return false;
 }
 
-/* Own buffers, bytes. */
+/* Bytes of the executor's own buffers. */
 static double buffers(const struct cuda *c)
 {
 	double n = 1;
@@ -341,7 +341,7 @@ static void describe(void *state, char *text, size_t size)
 		if (is_setting(*e))
 			fprintf(f, "%s\n", *e);
 	fclose(f);
-	text[size - 1] = '\0'; /* as much as there is room for */
+	text[size - 1] = '\0'; /* truncate */
 }
 
 static double memory(void *state)

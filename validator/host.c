@@ -1,10 +1,9 @@
-/*
- * host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open MPI communicates.
- * On several machines it is the same command under mpirun. Beside ranks of other executors, and with --local, messages
- * go over maquette-replay's wire and no MPI is needed.
+/* host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open MPI communicates.
+ * On several machines run the same command under mpirun. In runs with other executors, and with --local, messages use
+ * maquette-replay's wire, and no MPI is needed.
  *
- * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor on the same machine keeps a
- * core for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
+ * Each rank is pinned to its cores, which its BLAS threads share; each rank of another executor on the machine keeps
+ * one core for the thread that drives its device. See host/run.c for the order of a device's streams on one core.
  *
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */
@@ -38,7 +37,7 @@ static uint32_t usable_cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (uint32_t)CPU_COUNT(&set);
 }
 
-/* Cores that this executor may use: ranks of others on this machine need one each. */
+/* Number of cores for this executor: ranks of others on this machine need one each. */
 static uint32_t own_cores(const struct mq_replay_session *session)
 {
 	uint32_t cores = usable_cores(), others = session->n_devices - session->n_own;
@@ -74,7 +73,7 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Cores that whoever started the ranks gave to each are kept. */
+/* Pins the rank to its cores, unless its launcher has. */
 static enum mq_status pin(struct host *h, const struct mq_replay_session *session, struct mq_err *err)
 {
 	const struct mq_replay_options *o = session->options;
@@ -90,7 +89,7 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 		return mq_fail(err, MQ_ENODEV,
 			       "%u ranks of %u cores on a machine with %u cores: use fewer, or --oversubscribe", locals,
 			       h->cores, have);
-	if (!apart) { /* `cores` of those usable, from place `local` on */
+	if (!apart) { /* `cores` of the usable ones, after those of lower `local` */
 		uint32_t all = usable_cores(), places = all / h->cores ? all / h->cores : 1, seen = 0;
 		cpu_set_t usable, mine;
 
@@ -106,7 +105,7 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 	return MQ_OK;
 }
 
-/* host/mpi.so next to this library. */
+/* Opens host/mpi.so beside this library. */
 static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *arena, struct mq_err *err)
 {
 	Dl_info self;
@@ -189,7 +188,7 @@ static void close_host(void *state, bool failed)
 		h->rank.talk->close(h->rank.talk_state, failed);
 }
 
-/* The first line of a file that begins with `key`, or "". */
+/* Copies the first line of a file that begins with `key`, or "". */
 static void find_line(const char *path, const char *key, char line[256])
 {
 	FILE *file = fopen(path, "r");

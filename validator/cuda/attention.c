@@ -1,18 +1,17 @@
 /* attention.c - fused attention, forward and backward, by cuDNN's graph API (9.10 or newer).
  *
- * The graph is written as cuDNN's engines look for it (NVIDIA/cudnn-frontend, its
- * node of flash attention): products, softmax by its parts and the causal mask, all between them virtual.
- * The batch is in the heads: query head i reads key head i / (heads / kv_heads) either way. Forward it writes the
- * logarithms of the sums for a backward pass; backward it has buffers in fp32 for row sums and the gradient of Q.
- * Windows and packed documents (fewer pairs than queries x keys) are not written here. A plan that asks for another
- * library's kernels gets these too, and its timeline says so.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The graph is written as cuDNN's engines look for it (NVIDIA/cudnn-frontend, its node of flash attention): GEMMs, the
+ * parts of softmax and the causal mask, with virtual tensors between them. The batch is part of the heads: query head i
+ * reads key head i / (heads / kv_heads) in either case. The forward pass writes the logarithms of the softmax sums for
+ * the backward pass, which has fp32 buffers for row sums and the gradient of Q. Windows and packed documents (fewer
+ * pairs than queries x keys) are not supported. Plans that ask for another library's kernels get these, too, and their
+ * timelines say so. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "cuda/parts.h"
 
 enum {
-	OLDEST = 91000 /* clears the sum of dQ, and takes -inf in a mask */,
+	OLDEST = 91000 /* first version that clears the sum of dQ and accepts -inf in a mask */,
 	MOST_OPS = 32,
 	MOST_REAL = 16,
 	CONFIGS = 8
@@ -36,11 +35,11 @@ struct graph {
 	int64_t heads, kv_heads, queries, keys, width;
 	uint32_t n_ops;
 	descriptor op[MOST_OPS];
-	int bad; /* the first status that is not success */
+	int bad; /* the first status other than success */
 	bool causal;
 };
 
-/* ---- what descriptors are made of ------------------------------------------------------------ */
+/* ---- attributes of descriptors ------------------------------------------------------------ */
 
 static descriptor make(struct graph *g, cudnnBackendDescriptorType_t type)
 {
@@ -75,12 +74,12 @@ static descriptor describe(struct graph *g, cudnnBackendDescriptorType_t type, c
 		g->bad = (int)g->c->kit.cudnnBackendFinalize(d);
 	return d;
 }
-/* A descriptor of a type with its attributes. */
+/* Makes a descriptor of a type with its attributes. */
 #define DESCRIBE(g, type, ...)                                                                    \
 	describe(g, CUDNN_BACKEND_##type##_DESCRIPTOR, (const struct attribute[]){ __VA_ARGS__ }, \
 		 sizeof((const struct attribute[]){ __VA_ARGS__ }) / sizeof(struct attribute))
 
-/* [1, heads, rows, columns]; transposed: as its transpose lies. */
+/* [1, heads, rows, columns]; _T: with the strides of the transpose. */
 enum shape { QUERIES, KEYS, KEYS_T, ALL_KEYS, SCORES, SCORES_T, ROWS, SCALAR };
 
 static void shape_of(const struct graph *g, enum shape shape, int64_t dim[4], int64_t stride[4])
@@ -112,7 +111,7 @@ static descriptor tensor(struct graph *g, enum shape shape, cudnnDataType_t type
 			ONE(TENSOR_IS_BY_VALUE, BOOLEAN, by_value));
 }
 
-/* A tensor that is in memory. */
+/* A tensor in memory. */
 static descriptor real(struct graph *g, enum shape shape, cudnnDataType_t type, enum role role)
 {
 	struct cuda_attention *a = g->a;
@@ -135,9 +134,9 @@ static descriptor number(struct graph *g, double value)
 	return tensor(g, SCALAR, CUDNN_DATA_FLOAT, a->id[a->n++], true);
 }
 
-/* ---- operations: each writes `y`, where that is NULL a virtual tensor of its own ------------- */
+/* ---- operations: each writes `y`; NULL = a new virtual tensor ------------- */
 
-/* Numbered as the operation that writes it. */
+/* A virtual tensor, numbered as the operation that writes it. */
 static descriptor result(struct graph *g, enum shape shape, cudnnDataType_t type)
 {
 	return tensor(g, shape, type, MOST_REAL + 1 + g->n_ops, false);
@@ -178,7 +177,7 @@ static descriptor pointwise(struct graph *g, struct pointwise p)
 	return y;
 }
 
-/* x MODE b in fp32; without b MODE of x. */
+/* Pointwise x MODE b in fp32; without b: MODE of x. */
 static descriptor combined(struct graph *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b, enum shape shape)
 {
 	return pointwise(g, (struct pointwise){ .mode = mode, .x = x, .b = b, .shape = shape });
@@ -196,7 +195,7 @@ static descriptor reduce(struct graph *g, cudnnReduceTensorOp_t mode, descriptor
 	return y;
 }
 
-/* The transpose of x, for the next product. */
+/* The transpose of x, for the next GEMM. */
 static descriptor transpose(struct graph *g, descriptor x, enum shape shape)
 {
 	descriptor y = result(g, shape, g->io);
@@ -208,7 +207,7 @@ static descriptor transpose(struct graph *g, descriptor x, enum shape shape)
 
 /* ---- the graphs ------------------------------------------------------------------------------ */
 
-/* Scores of keys behind a query become -inf. */
+/* Causal mask: scores of keys after the query become -inf. */
 static descriptor masked(struct graph *g, descriptor scores)
 {
 	if (!g->causal)
@@ -243,7 +242,7 @@ static void forward(struct graph *g)
 	matmul(g, p, v, o, QUERIES, g->io);
 }
 
-/* left^T x right, of all query heads; where several share a head of keys, their sum. */
+/* left^T x right for all query heads, summed over those that share a key head. */
 static void gradient_of_keys(struct graph *g, descriptor left, descriptor right, descriptor y)
 {
 	descriptor turned = transpose(g, left, SCORES_T);
@@ -280,10 +279,10 @@ static void backward(struct graph *g)
 	pointwise(g, (struct pointwise){ CUDNN_POINTWISE_IDENTITY, dq_sum, .y = dq });
 }
 
-/* ---- what the executor asks -------------------------------------------------------------------- */
+/* ---- interface of the executor -------------------------------------------------------------------- */
 
-/* Heads of the keys, from the bytes of all tensors (those of the sums beside); 0: no whole number of query heads for
- * each, or pairs are left out. */
+/* Number of key heads, from the bytes of all tensors without the softmax sums; 0: it does not divide the query heads,
+ * or pairs are left out. */
 static double kv_heads_of(const struct mq_kernel *k)
 {
 	double all = k->phase == MQ_BACKWARD ? 4 : 2, q = k->m * k->k * k->count, pairs = 2 * all * k->n * q;
@@ -306,7 +305,7 @@ size_t cuda_attention_need(const struct mq_kernel *k)
 	return cuda_attention_runs(k) ? (size_t)(2 * (4 * q + 4 * kv) + 4 * (q + 2 * k->m * k->count)) + 65536 : 0;
 }
 
-/* The first of the engines that cuDNN's heuristics name and that takes the graph. */
+/* Takes the first engine of cuDNN's heuristics that accepts the graph. */
 static void plan(struct graph *g, size_t *workspace_B)
 {
 	cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;

@@ -1,13 +1,11 @@
-/* calls.c - NCCL's calls for the messages and collectives of a schedule, and the proof that they do what their names
- * say.
+/* calls.c - NCCL calls for the sends, receives and collectives of a schedule, and a check of their results.
  *
- * The proof, before anything is timed, sends small whole numbers through every kind of call that the schedules make, on
- * every communicator, out of place and in place, and compares each element with what it must be: sums of small whole
- * numbers are exact in fp32 whatever their order. It is the same code that enqueues what is timed. (nccl-tests checks
- * its results that way.)
+ * Before anything is timed, the check runs every kind of call of the schedules on every communicator, out of place and
+ * in place, on small integers, and compares each element with its expected value: sums of small integers are exact in
+ * fp32 in any order. The same code enqueues the timed calls. (nccl-tests checks its results that way.)
  *
- * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Calls that only move data use bytes for any type; reductions need a type that NCCL can add. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -115,25 +113,25 @@ int cuda_call_enqueue(struct cuda *c, const struct mq_task *t, const struct cuda
 	return collective(&c->kit, t, comm, data, stream);
 }
 
-/* ---- the proof ------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 enum { PART = 16 }; /* elements of a member's part */
 
 struct proof {
 	struct cuda *c;
 	struct cuda_comm *comm;
-	uint32_t me, n; /* place in the communicator, members */
+	uint32_t me, n; /* index in the communicator, number of members */
 	bool in_place;
 	float *device, *host; /* [2][n * PART] in and out */
 };
 
-/* What the member at a place holds. */
+/* Element i of the input of the member at a place. */
 static float held(uint32_t place, size_t i)
 {
 	return (float)(1 + (7 * place + 3 * i) % 13);
 }
 
-/* Element i of the result of a call; NaN where this member gets none. */
+/* Element i of a call's result; NaN: this member gets none. */
 static float expected(const struct proof *p, const struct mq_task *t, size_t i)
 {
 	size_t at = t->coll == MQ_COLL_REDUCE_SCATTER ? p->me * PART + i : i;
@@ -164,7 +162,7 @@ static float expected(const struct proof *p, const struct mq_task *t, size_t i)
 	return NAN;
 }
 
-/* Where the call's operands lie: a part in place is where the whole has it. */
+/* Addresses of a call's operands; in place, a part lies within the whole. */
 static struct cuda_operands operands_of(const struct proof *p, const struct mq_task *t)
 {
 	size_t whole = (size_t)p->n * PART, mine = (size_t)p->me * PART;

@@ -1,14 +1,14 @@
 /* comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol, and one per directed
  * pair and channel.
  *
- * Calls on one communicator run in the order of issue whatever their streams, so a pair's two directions need
- * communicators of their own: a send that waits would otherwise hold up the receive behind it.
+ * Calls on one communicator run in the order of issue on any streams, so each direction of a pair needs its own
+ * communicator: else a waiting send would block the receive behind it.
  *
- * Communicators are blocking: with non-blocking ones each call is handed to a thread of NCCL's (2.23 and on, at each
- * end of a group) and has to be asked after, which would be in the times. So that a deadline is kept all the same, what
- * waits for other ranks by nature (making and finalising a communicator) runs in a thread that is left behind, and a
- * call that should only enqueue is watched: one that does not return has its communicators aborted, which makes it
- * return. A communicator in trouble is aborted, never destroyed, since destroying waits for the others.
+ * Communicators are blocking: with non-blocking ones each call is passed to an NCCL thread (2.23 and later, at each end
+ * of a group) and has to be polled, which would be timed. To keep deadlines nevertheless, operations that wait for
+ * other ranks (making and finalising a communicator) run in a thread that can be abandoned, and a call that should only
+ * enqueue is watched: if it does not return, its communicators are aborted, which makes it return. A failing
+ * communicator is aborted, never destroyed, since destroying waits for other ranks.
  *
  * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm and protocol are
  * forced, per communicator. SPDX-License-Identifier: Apache-2.0 */
@@ -82,7 +82,7 @@ enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int 
 	return result == ncclSuccess ? MQ_OK : nccl_failed(c, comm->comm, result, what, err);
 }
 
-/* A call in a thread of its own, which is left behind where it does not end: the process ends then. */
+/* A call in its own thread, which is abandoned if it does not end; the process then exits. */
 struct errand {
 	struct cuda *c;
 	struct cuda_comm *comm;
@@ -119,7 +119,7 @@ static enum mq_status poll_errand(struct errand *e, const char *what, struct mq_
 	int64_t until_ns = clock_ns() + (int64_t)(1e9 * c->deadline_s);
 
 	while (!atomic_load(&e->ended)) {
-		/* Ranks that have left are no news to one that leaves. */
+		/* While leaving, other ranks may have left already. */
 		if (!e->leaving)
 			MQ_TRY(c->ranks->alive(c->ranks->state, err));
 		if (clock_ns() > until_ns)
@@ -138,13 +138,13 @@ static enum mq_status wait_for(struct errand *e, const char *what, struct mq_err
 		return mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started for NCCL", e->c->ranks->rank);
 	enum mq_status status = poll_errand(e, what, err);
 	if (atomic_load(&e->ended))
-		pthread_join(thread, NULL); /* or it might still run when this library is closed */
+		pthread_join(thread, NULL); /* it must not run when this library is closed */
 	else
 		pthread_detach(thread);
 	return status;
 }
 
-/* ---- which communicators --------------------------------------------------------------------- */
+/* ---- list of communicators --------------------------------------------------------------------- */
 
 static struct cuda_comm *want(struct cuda *c, const struct cuda_comm *wanted)
 {
@@ -173,7 +173,7 @@ struct cuda_comm cuda_comm_wanted(const struct mq_schedule *s, const struct mq_t
 	return (struct cuda_comm){ .n = 2, .rank = pair, .channel = 1 + (uint32_t)t->channel };
 }
 
-/* All ranks find the same ones in the same order. */
+/* Lists the communicators, in the same order on all ranks. */
 static void list_comms(struct cuda *c)
 {
 	for (uint32_t i = 0; i < c->session->n_schedules; i++) {
@@ -195,7 +195,7 @@ static void list_comms(struct cuda *c)
 	}
 }
 
-/* A user's own setting stands where the plan leaves the choice; it is in the record. */
+/* Sets a variable as the plan asks, or to the user's own value if the plan leaves the choice. */
 static void force(const char *variable, const char *name, const char *users)
 {
 	if (name || users)
@@ -230,7 +230,7 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 	return status;
 }
 
-/* Makes the identifiers for all ranks of this executor. */
+/* Is this the executor's first rank, which makes the identifiers for all? */
 static bool first_own(const struct cuda *c)
 {
 	for (uint32_t i = 0; i < c->ranks->rank; i++)

@@ -1,9 +1,7 @@
 /* dnn.c - convolutions, by cuDNN: forward, gradient of the input, gradient of the weights, each by the first algorithm
- * that cuDNN's heuristics name and whose workspace is not above WORKSPACE_MOST_B (as PyTorch does without
- * benchmarking).
+ * of cuDNN's heuristics whose workspace is at most WORKSPACE_MOST_B (as PyTorch without cudnn.benchmark).
  *
- * A kernel of the schedule has the numbers of the implied GEMM and the image (struct mq_conv_image); all else
- * follows:
+ * A kernel has the numbers of its implicit GEMM and the image (struct mq_conv_image), which determine the rest:
  *   forward          m = images x out_h x out_w,  n = filters,   k = channels x window
  *   input's gradient m = the same,                n = channels,  k = filters x window
  *   weights'         m = channels x window,       n = filters,   k = images x out_h x out_w
@@ -26,7 +24,7 @@ struct cuda_dnn {
 	size_t x_B, y_B, w_B, workspace_B;
 };
 
-/* Padding that gives the output its size; -1: none does. */
+/* The padding that gives the output its size; -1: none. */
 static int pad_of(int in, int out, int window, int stride)
 {
 	int pad = ((out - 1) * stride + window - in + 1) / 2;
@@ -127,7 +125,7 @@ static enum mq_status describe(struct cuda *c, const struct mq_kernel *k, const 
 	return MQ_OK;
 }
 
-/* The first of the algorithms, best first, that runs and does not want too much memory. */
+/* Takes the first algorithm, best first, that runs with little enough memory. */
 #define TAKE_FIRST(result)                                                                    \
 	for (int i = 0; i < found && d->algorithm < 0; i++)                                   \
 		if ((int)(result)[i].status == 0 && (result)[i].memory <= WORKSPACE_MOST_B) { \

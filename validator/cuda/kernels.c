@@ -1,14 +1,13 @@
-/* kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
+/* kernels.c - runs the kernels of a schedule on a GPU by the libraries that frameworks use.
  *
  * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a forward pass
- * the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's tensor cores take
- * tf32 in that layout alone). Of experts, to whom whole rows are dealt out as evenly as they go: cublasGemmEx for each
- * where that fills the GPU, else cublasGemmGroupedBatchedEx. In fp8 cublasLt (lt.c), experts as a strided batch.
- * Convolutions: cuDNN (dnn.c); where their image is not known, or cuDNN is off, the GEMM they imply. Memory-bound
- * kernels, norms, softmaxes, optimizers and embeddings: kernels of our own (kernels_own.c) where NVRTC is there; else
- * y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory speed), and copies.
- * Packs: device-to-device copies. Attention: cuDNN (attention.c); what that does not run, or without it, its two GEMMs
- * per head (four in the backward pass) without the softmax.
+ * the second operand is transposed, like a layer's weights and the keys of attention (Hopper's tensor cores take tf32
+ * in that layout alone). GEMMs of experts, with rows distributed as evenly as possible: cublasGemmEx for each if that
+ * fills the GPU, else cublasGemmGroupedBatchedEx. fp8: cublasLt (lt.c), experts as a strided batch. Convolutions: cuDNN
+ * (dnn.c); if the image is unknown, or cuDNN is off, the implicit GEMM. Memory-bound kernels, norms, softmaxes,
+ * optimizers and embeddings: own kernels (kernels_own.c) with NVRTC; else y += a x over the given bytes (two thirds
+ * read, one third written; cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention:
+ * cuDNN (attention.c); if that cannot run it, its two GEMMs per head (four in the backward pass) without the softmax.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
@@ -44,13 +43,13 @@ static bool is_gemm(const struct mq_kernel *k)
 	       k->kind == MQ_KERNEL_RECURRENT;
 }
 
-/* GEMMs that cublasLt runs. */
+/* Does cublasLt run the GEMM? */
 static bool is_fp8(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM && k->dtype == MQ_FP8;
 }
 
-/* GEMMs of experts that cuBLAS runs, in one call or a call for each: see prepare_grouped. */
+/* Is it a GEMM of experts that cuBLAS runs, in one call or one per expert (prepare_grouped)? */
 static bool is_grouped(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM && k->grouped && k->count >= 1.5 && !is_fp8(k);
@@ -98,7 +97,7 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 		t.size = 2; /* of the result */
 	else if (!is_gemm(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
-	/* No device has 1e18 bytes: the allocation reports that they cannot be had. */
+	/* 1e18 bytes: the allocation fails and reports it. */
 	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) * (m * depth + depth * n + m * n),
 				 fmax((double)cuda_dnn_need(k), (double)cuda_attention_need(k))),
 			    1e18) +
@@ -165,7 +164,7 @@ struct cuda_grouped {
 	void **operand; /* [GROUPED_SETS][B, A, result][n]; for one call of all on the device */
 };
 
-/* Of all rows (the weights' gradient: of the depth), those of the first i experts. */
+/* Rows (weight gradient: depth) of the first i experts. */
 static size_t rows_before(const struct mq_kernel *k, int i)
 {
 	double experts = dim(k->count);
@@ -173,7 +172,7 @@ static size_t rows_before(const struct mq_kernel *k, int i)
 	return (size_t)floor(i * floor((k->of_weights ? k->k : k->m) * experts + .5) / experts);
 }
 
-/* Experts' operands lie one behind the other, as their tokens do. */
+/* Places the experts' operands one after another, in the order of their tokens. */
 static void place_experts(struct cuda *c, const struct mq_kernel *k, const struct cuda_grouped *g, void **operand)
 {
 	enum cuda_operand type = cuda_operand_of(k->dtype);
@@ -229,8 +228,8 @@ static enum mq_status prepare_grouped(struct cuda *c, const struct mq_kernel *k,
 	for (size_t set = 0; set < GROUPED_SETS; set++)
 		place_experts(c, k, g, operand + 3 * n * set);
 	*plan = g;
-	/* Products that fill the GPU one by one take half the time that cuBLAS' grouped call takes for them
-	 * (results/kernels_h200/grouped.csv); Transformer Engine calls it for each expert too. */
+	/* GEMMs that each fill the GPU take half the time of cuBLAS' grouped call (results/kernels_h200/grouped.csv);
+	 * Transformer Engine calls it for each expert too. */
 	g->apart = ceil(k->m / TILE) * ceil(k->n / TILE) >= c->sms;
 	g->operand = operand;
 	if (g->apart)
@@ -259,7 +258,7 @@ static enum mq_status grouped(struct cuda *c, struct cuda_grouped *g, struct mq_
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
-/* In as many launches as the kernel says, more where a launch would not fit the pool. */
+/* Sweeps over `bytes` in the given number of launches, in more if one would not fit the pool. */
 static enum mq_status sweep(struct cuda *c, double bytes, double launches, struct mq_err *err)
 {
 	static const float alpha = 1.0009765625f;
@@ -296,7 +295,7 @@ uint32_t cuda_found(void)
 {
 	struct mq_toolkit kit = { 0 };
 	struct mq_err ignored;
-	uint32_t found = cuda_is_off("MAQUETTE_CUDNN") ? 0 : CUDA_FOUND_DNN; /* refused where it is missing */
+	uint32_t found = cuda_is_off("MAQUETTE_CUDNN") ? 0 : CUDA_FOUND_DNN; /* an error if it is missing */
 
 	if (cuda_open_runtime(&kit, &ignored) == MQ_OK && cuda_open_nvrtc(&kit))
 		found |= CUDA_FOUND_NVRTC;
@@ -327,7 +326,7 @@ const char *cuda_imitates(const struct mq_kernel *k, uint32_t found)
 
 /* ---- libraries and plans --------------------------------------------------------------------- */
 
-/* Calls `visit` with each kernel of the executor's own devices (of one rank alone, where that is not MQ_NONE). */
+/* Calls `visit` with each kernel of the executor's devices, or of one rank (MQ_NONE: all). */
 static enum mq_status each_kernel(const struct mq_replay_session *session, uint32_t rank,
 				  enum mq_status (*visit)(void *context, const struct mq_kernel *k,
 							  enum mq_stream stream, struct mq_err *err),
@@ -462,7 +461,7 @@ static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaS
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_COPY:
 		return pack(c, k->bytes, k->launches, stream, err);
-	case MQ_KERNEL_CALL: /* of other software: this one's host has calls of its own */
+	case MQ_KERNEL_CALL: /* calls of other software; here the host makes its own */
 	case MQ_KERNEL_WAIT:
 		return MQ_OK;
 	case MQ_KERNEL_HOST_UPDATE:
@@ -483,8 +482,8 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, en
 
 	if (bad)
 		return blas_failed(bad, err);
-	/* What a GEMM launches besides itself: bias and the like, of no size. Attention's backward pass is three kernels,
-	 * a call for each expert is one, a call for all of them one too. */
+	/* Further launches of a GEMM (bias and the like) are of no size. Attention's backward pass launches three
+	 * kernels, a call per expert one each, a grouped call one. */
 	double own = p && p->grouped && p->grouped->apart         ? p->grouped->n :
 		     p && p->attention && k->phase == MQ_BACKWARD ? 3 :
 								    1;

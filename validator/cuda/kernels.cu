@@ -1,14 +1,14 @@
-/* kernels.cu - what frameworks compile for themselves, in CUDA C, for NVRTC (kernels_own.c):
+/* kernels.cu - CUDA C for NVRTC (kernels_own.c): kernels like those that frameworks compile:
  *
  *   sweep    element-wise: two operands read, one written
- *   rows     norms and softmaxes: a block reduces a row of its own and goes over it again (from the cache)
- *   narrow   the same for rows of up to NARROW_QUADS words: a warp holds a row of its own in registers
+ *   rows     norms and softmaxes: a block reduces a row and reads it again (from the cache)
+ *   narrow   the same for rows of up to NARROW_QUADS words: a warp holds a row in registers
  *   adam     parameters, two moments and a gradient read, all but the gradient written
- *   gather   rows of a table, at random, to where they lie in order
+ *   gather   random rows of a table to consecutive rows
  *
- * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of the
- * 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32. Each thread goes on by
- * the size of the grid; all counts are of 64 bits. SPDX-License-Identifier: Apache-2.0 */
+ * They access words of 16 bytes, like frameworks' kernels: with words of 4 bytes, Adam reached 3.4 and lookups 2.2 of a
+ * sweep's 4.2 TB/s on a H200. They compute the usual amount, in fp32. Loops are grid-stride; all counts have 64 bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define HELD (NARROW_QUADS / 32) /* words of a row in each thread of a warp */
 typedef unsigned long long count;
 #define EACH(i, n) \

@@ -1,5 +1,5 @@
-/* kernels_own.c - kernels of our own (kernels.cu), compiled at run time by NVRTC where it is there, loaded and launched
- * through the driver. They move what the schedule says. SPDX-License-Identifier: Apache-2.0 */
+/* kernels_own.c - own kernels (kernels.cu), compiled at run time by NVRTC if present, loaded and launched through the
+ * driver. They move the schedule's bytes. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { THREADS = 256, WARPS = THREADS / 32, BLOCKS_PER_SM = 32, LOG_B = 160, USUAL_ROW_B = 4096 };
 
-#define NARROW_QUADS 256 /* words of 16 bytes of a row that a warp can hold */
+#define NARROW_QUADS 256 /* most words of 16 bytes in a row that a warp holds */
 #define TEXT_(x)     #x
 #define TEXT(x)      TEXT_(x)
 static const char source[] = "#define NARROW_QUADS " TEXT(NARROW_QUADS) "\n"
@@ -69,7 +69,7 @@ enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err)
 		     MQ_OK;
 }
 
-/* As many blocks as are wanted, or as keep the device busy: kernels walk over what is left. */
+/* Launches `blocks` blocks, or as many as fill the device: grid-stride loops do the rest. */
 static enum mq_status launch(struct cuda *c, enum cuda_own which, double blocks, void **arguments, cudaStream_t stream,
 			     struct mq_err *err)
 {
@@ -92,7 +92,7 @@ static enum mq_status sweep(struct cuda *c, double bytes, cudaStream_t stream, s
 	return launch(c, CUDA_OWN_SWEEP, (double)n / THREADS, arguments, stream, err);
 }
 
-/* Rows of less than a warp's words are taken as such that have them: warps mostly idle are not what frameworks launch. */
+/* Rows with fewer words than a warp has threads are widened to that: frameworks do not launch mostly idle warps. */
 static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStream_t stream, struct mq_err *err)
 {
 	unsigned long long width = (unsigned long long)fmax(32, llround(width_B / 16));
@@ -117,7 +117,7 @@ static enum mq_status adam(struct cuda *c, double bytes, cudaStream_t stream, st
 	return launch(c, CUDA_OWN_ADAM, (double)n / THREADS, arguments, stream, err);
 }
 
-/* The table is a quarter of the pool. */
+/* Looks up rows in a table of a quarter of the pool. */
 static enum mq_status gather(struct cuda *c, double bytes, double width_B, cudaStream_t stream, struct mq_err *err)
 {
 	unsigned long long width = (unsigned long long)fmax(1, llround(fmin(width_B, (double)c->pool.size / 8) / 16));
@@ -131,8 +131,8 @@ static enum mq_status gather(struct cuda *c, double bytes, double width_B, cudaS
 	return launch(c, CUDA_OWN_GATHER, (double)n / WARPS, arguments, stream, err);
 }
 
-/* In as many launches as the kernel says, more where one would not fit the pool: its most operands of one pool are
- * adam's three. */
+/* Runs the kernel in its number of launches, in more if one would not fit the pool (adam has most operands there,
+ * three). */
 enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream, struct mq_err *err)
 {
 	double launches = fmax(k->launches, 1), most = (double)c->pool.size;

@@ -1,7 +1,7 @@
-/* libraries.c - opens NVIDIA's libraries by name at run time, and says in one line what is missing.
+/* libraries.c - opens NVIDIA's libraries by name at run time; an error names a missing one.
  *
- * Where the loader does not find them, they are looked for where conda and Python's wheels (nvidia-*-cu12, -cu13) put
- * them: below CONDA_PREFIX and VIRTUAL_ENV.
+ * If the loader does not find them, CONDA_PREFIX and VIRTUAL_ENV are searched, where conda and Python's wheels
+ * (nvidia-*-cu12, -cu13) put them.
  *
  * MAQUETTE_CUDART, _CUBLAS, _CUBLASLT, _CUDNN, _NVRTC, _CUDA (the driver), _NCCL and _NVML name other files: another
  * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only when needed, and
@@ -16,7 +16,7 @@
 
 enum { NCCL_OLDEST = 21400 };
 
-/* A library of an environment of conda or of Python's wheels. */
+/* Opens a library of a conda environment or of Python's wheels. */
 static void *open_below(const char *prefix, const char *name)
 {
 	void *library = NULL;
@@ -43,7 +43,7 @@ static void *open_named(const char *name)
 	return library ? library : open_below(getenv("VIRTUAL_ENV"), name);
 }
 
-/* A CUDA runtime that is newer than the driver opens and can do nothing. */
+/* Is the CUDA runtime newer than the driver? It opens then, but all calls fail. */
 static bool is_too_new(void *library)
 {
 	cudaError_t (*count)(int *) = NULL;
@@ -54,7 +54,7 @@ static bool is_too_new(void *library)
 	return count && count(&n) == cudaErrorInsufficientDriver;
 }
 
-/* The first that opens; of runtimes, the first that fits the driver: where none does, the newest reports why. */
+/* Opens the first library found; of CUDA runtimes the first that the driver supports, else the newest. */
 static void *open_one(const char *variable, const char *const *names)
 {
 	const char *given = getenv(variable);
@@ -108,7 +108,7 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 
 static const char *const versions[] = { ".13, .12 or .11", ".12 or .11", ".11" };
 
-/* Of names by falling CUDA versions 13, 12, 11, how many are newer than the runtime: they want a newer driver too. */
+/* Of names by falling CUDA versions 13, 12, 11, the number newer than the runtime: these need a newer driver, too. */
 static int too_new(const struct mq_toolkit *kit, int *major)
 {
 	int version = 0;
@@ -234,7 +234,7 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 		return;
 #define NVML MAY_TAKE
 #include "cuda/toolkit.def"
-	/* Set only if all that every driver has are there. */
+	/* Set only if all functions that every driver has were found. */
 	if (!(kit->nvmlDeviceGetHandleByIndex_v2 && kit->nvmlDeviceGetName && kit->nvmlDeviceGetClockInfo &&
 	      kit->nvmlDeviceGetTemperature && kit->nvmlDeviceGetPowerUsage &&
 	      kit->nvmlDeviceGetCurrentClocksThrottleReasons))
@@ -250,7 +250,7 @@ bool cuda_is_mig(const struct mq_toolkit *kit, void *nvml)
 
 enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_err *err)
 {
-	*count = 0; /* a failing call leaves it alone */
+	*count = 0; /* a failing call does not set it */
 	int error = (int)kit->cudaGetDeviceCount(count);
 
 	const char *why =

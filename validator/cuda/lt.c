@@ -1,9 +1,9 @@
 /* lt.c - GEMMs in fp8, by cublasLt: operands in e4m3, the gradient of a backward GEMM in e5m2, each with a scale in
  * device memory; sums in fp32, results in bf16.
  *
- * cublasLt wants both operands' rows along the depth (A transposed, B not), and multiples of 16 along it: where the
- * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them.
- * SPDX-License-Identifier: Apache-2.0 */
+ * cublasLt needs the rows of both operands along the depth (A transposed, B not), in multiples of 16; frameworks keep a
+ * transposed copy for that. Forward GEMMs use fast accumulation, like Transformer Engine. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 
 #include "cuda/parts.h"
@@ -52,7 +52,7 @@ static enum mq_status describe(struct cuda *c, const struct mq_kernel *k, struct
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale, sizeof(scale)));
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale, sizeof(scale)));
 	LT(cublasLtMatmulDescSetAttribute(lt->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)));
-	/* [m x k][k x n] row-major is, column-major, [n x k] by [k x m]. */
+	/* Row-major [m x k][k x n] is column-major [n x k][k x m]. */
 	MQ_TRY(layout(c, k, &lt->a, CUDA_R_8F_E4M3, k->k, k->n, err));
 	MQ_TRY(layout(c, k, &lt->b, backward ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3, k->k, k->m, err));
 	return layout(c, k, &lt->d, CUDA_R_16BF, k->n, k->m, err);

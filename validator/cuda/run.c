@@ -1,10 +1,10 @@
-/* run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and after each
- * task and dependencies as event waits, then polled to the end. Only what follows a task that goes over the wire
- * (staged.c) is enqueued when that has ended.
+/* run.c - runs one rank's schedule on its GPU: enqueues all tasks on the streams, with an event before and after each
+ * and dependencies as event waits, then polls to the end. Tasks after one staged over the wire (staged.c) are enqueued
+ * when that has ended.
  *
- * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that is not recorded yet
- * would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks: completion, NCCL's
- * asynchronous errors and dead ranks are polled until the deadline.
+ * Tasks are enqueued in an order of streams and dependencies (waiting for an event that is not recorded yet does not
+ * wait), lowest id first; a group is one ncclGroup. Nothing here blocks: completion, NCCL's asynchronous errors and
+ * dead ranks are polled until the deadline.
  *
  * Times come from events, relative to a base event recorded on an idle stream at a known host time.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +14,7 @@
 
 #include "cuda/parts.h"
 
-enum { ENQUEUED = 1, BEGUN = 2 }; /* BEGUN: over the wire, not ended */
+enum { ENQUEUED = 1, BEGUN = 2 }; /* BEGUN: staged, not ended */
 
 struct enqueue {
 	struct cuda *c;
@@ -101,7 +101,7 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, int *result, struct 
 			MQ_TRY(cuda_kernel_enqueue(c, &s->work[t->work].kernel[i], (enum mq_stream)t->stream, err));
 	if (t->kind == MQ_TASK_COPY)
 		MQ_TRY(copy(c, t, stream, err));
-	/* A communicator of one rank has nothing to move. */
+	/* A communicator of one rank moves nothing. */
 	if (!is_call(t) || e->script->staged[id] || !comm || !comm->comm)
 		return MQ_OK;
 	size_t bytes = cuda_call_B(t, comm);
@@ -122,20 +122,19 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 	return t->kind != MQ_TASK_COLLECTIVE || e->script->call[id] == e->script->next_call[t->comm];
 }
 
-/* Runs in the stream's place on a thread of CUDA's. */
+/* A host function in the stream, run by a CUDA thread. */
 static void wait_at(void *opaque)
 {
 	const struct cuda_gate *gate = opaque;
 	double until_s = mq_seconds(CLOCK_MONOTONIC_RAW) + gate->deadline_s;
 
-	/* After the deadline whoever waits for the stream reports it. */
+	/* After the deadline the code that waits for the stream reports it. */
 	while (!atomic_load(&gate->open) && mq_seconds(CLOCK_MONOTONIC_RAW) <= until_s)
 		sched_yield();
 }
 
-/* A call whose time is asked for without that of launching it: the stream goes on to the event that begins it only
- * when all of it is enqueued. Not in a schedule's first run, in which NCCL may connect ranks, and for that wait for
- * the device. */
+/* Is the call timed without its launch? Then the stream reaches the call's begin event only when the call is wholly
+ * enqueued. Not in a schedule's first run, in which NCCL may wait for the device to connect ranks. */
 static bool is_held(const struct enqueue *e, uint32_t id)
 {
 	const struct cuda_comm *comm = e->script->comm[e->script->slot[id]];
@@ -152,7 +151,7 @@ static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = s->dep[t->dep_first + i];
 
-		/* What went over the wire has ended. */
+		/* Staged tasks have ended. */
 		if (s->task[dep].stream != t->stream && !e->script->staged[dep])
 			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream], c->end[e->script->slot[dep]], 0));
 	}
@@ -185,8 +184,8 @@ static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them has to wait for
- * something outside. */
+/* Collects the next tasks of all lanes that belong to the group; returns their number, 0 if one waits for a task
+ * outside. */
 static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *member, uint32_t room)
 {
 	const struct mq_task *task = e->script->schedule->task;
@@ -299,7 +298,7 @@ static enum mq_status poll_staged(struct enqueue *e, struct mq_err *err)
 	}
 }
 
-/* Enqueues all tasks; those after one that goes over the wire when that has ended. */
+/* Enqueues all tasks; those after a staged one when it has ended. */
 static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
 {
 	uint32_t member[128], polls = 0, n;
@@ -313,7 +312,7 @@ static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
 		if (best == MQ_NONE && !e->c->stage.n)
 			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next", e->c->ranks->rank);
 		if (best == MQ_NONE) {
-			/* Free where nobody else wants the core; else the far end gets on. */
+			/* costs nothing if no other thread wants the core, else lets the peer run. */
 			if (++polls % 64 == 0)
 				sched_yield();
 			if (polls % 1024)
@@ -344,8 +343,8 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 	return cuda_comms_check(c, err);
 }
 
-/* When what went over the wire before a task had ended: known by the host's clock, to which the GPU's is aligned
- * within some microseconds only. */
+/* End of the staged tasks before a task, by the host's clock, with which the GPU's agrees only within some
+ * microseconds. */
 static double after_staged(const struct cuda_script *script, uint32_t local)
 {
 	const struct mq_schedule *s = script->schedule;

@@ -1,13 +1,12 @@
-/* staged.c - what passes between this GPU and ranks of other executors: through pinned host memory and the wire.
+/* staged.c - transfers between this GPU and ranks of other executors, through pinned host memory and the wire.
  *
- * A message is copied part by part between the GPU and the wire's rings, which are pinned for it, two parts at a time
- * under way. A collective of a group that holds CPUs is copied to pinned memory, run there as the wire's ring, and
- * copied back. Copies have streams of their own, which hold nothing else, so that no kernel or NCCL call stands before
- * them.
+ * A message is copied part by part, two at a time, between the GPU and the wire's rings, which are pinned for that. A
+ * collective of a group with CPUs is copied to pinned memory, run there as the wire's ring, and copied back. Copies
+ * have their own streams, so that no kernel or NCCL call delays them.
  *
- * The host drives this: a transfer begins when its stream has reached it, and what comes after it in its stream, or
- * depends on it, is enqueued when it has ended. That is how a program waits for data from a CPU too; the time to
- * enqueue is in the measured step. SPDX-License-Identifier: Apache-2.0 */
+ * The host drives this: a transfer begins when its stream has reached it, and tasks after it in its stream, or
+ * depending on it, are enqueued when it has ended. A program that waits for data from a CPU does the same, so the time
+ * to enqueue is part of the measured step. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 enum { WAITING, MOVING, COPYING_IN, EXCHANGING, COPYING_OUT };
 
-/* ---- which tasks ----------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------- */
 
 static bool is_message(const struct mq_task *t)
 {
@@ -46,7 +45,7 @@ static size_t part_of(const struct mq_schedule *s, const struct mq_task *t)
 	return mq_wire_coll_part_B((enum mq_dtype)t->dtype, t->bytes, s->comm[t->comm].n);
 }
 
-/* Collectives of one group on one stream run at the same time and need buffers of their own each. */
+/* Assigns buffers: collectives of one group on one stream run at the same time, so each needs its own. */
 static void place_collectives(struct cuda *c, struct cuda_script *script)
 {
 	const struct mq_schedule *s = script->schedule;
@@ -191,7 +190,7 @@ static enum mq_status reached(struct cuda *c, cudaEvent_t event, bool *yes, stru
 	return state == cudaSuccess || state == cudaErrorNotReady ? MQ_OK : cuda_failed(c, "a copy", state, err);
 }
 
-/* Up to two parts under way: one is copied while the other is written or read at the far end. */
+/* Moves a message with up to two parts in flight: one is copied while the peer writes or reads the other. */
 static enum mq_status move_message(struct cuda *c, struct cuda_staged *st, struct mq_err *err)
 {
 	struct mq_wire *wire = c->session->wire;
@@ -238,7 +237,7 @@ static void begin_message(struct cuda *c, const struct cuda_script *script, stru
 	st->state = MOVING;
 }
 
-/* What a member gives to a collective, and what it gets. */
+/* Bytes of a member's input to a collective, and of its output. */
 static void amounts(const struct mq_wire_coll *coll, size_t part_B, size_t *in_B, size_t *out_B)
 {
 	size_t all_B = part_B * coll->n;

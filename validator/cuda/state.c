@@ -1,7 +1,7 @@
-/* state.c - what every part of the cuda executor asks of its state: operands, its clock, and what a failed call means.
+/* state.c - shared by the cuda executor's parts: operands, the clock, and errors of failed calls.
  *
- * Operands walk round a pool larger than the L2 cache and are random numbers of their type; those that are read alone
- * are never overwritten: all-zero data runs faster than real data does. SPDX-License-Identifier: Apache-2.0 */
+ * Operands come in turn from a pool larger than the L2 cache and are random numbers of their type; inputs are never
+ * overwritten, since all-zero data runs faster than real data. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-/* topology.c - how the GPUs of this machine are joined, as a file that `maquette platform import` reads: in the form of
- * NCCL's own dump, so that one reader serves both, but with one GPU too and without NCCL.
+/* topology.c - writes the links between this machine's GPUs to a file for `maquette platform import`, in the format of
+ * NCCL's topology dump, so that one reader serves both; it works with one GPU and without NCCL, too.
  *
- * From NVML: PCIe generation and width, NVLinks and what is at their far ends, GPUs below a common PCIe switch. From
- * the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys, where hwloc looks too): the NUMA node.
- * Where NVML lacks a function, what it would have told is left out. SPDX-License-Identifier: Apache-2.0 */
+ * From NVML: PCIe generation and width, NVLinks and their far ends, GPUs below a common PCIe switch. From the CUDA
+ * runtime: pairs of GPUs with peer access. From the kernel (/sys, as hwloc does): the NUMA node. If NVML lacks a
+ * function, its data are left out. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <sched.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ struct gpu {
 	unsigned int generation, width;
 };
 
-/* "00000000:3B:00.0", as NVML may write it, to the kernel's "0000:3b:00.0". */
+/* Converts a bus id of NVML, "00000000:3B:00.0", to the kernel's, "0000:3b:00.0". */
 static void kernel_busid(const char *text, char busid[32])
 {
 	size_t n = strcspn(text, ":");
@@ -34,7 +34,7 @@ static void kernel_busid(const char *text, char busid[32])
 	busid[n] = '\0';
 }
 
-/* A file of the kernel's about a PCI device. MAQUETTE_SYSFS names another root than /sys. */
+/* Opens a file of /sys (or MAQUETTE_SYSFS) about a PCI device. */
 static FILE *open_sys(const char *busid, const char *name)
 {
 	const char *root = getenv("MAQUETTE_SYSFS");
@@ -94,7 +94,7 @@ void cuda_pin_near(const struct cuda *c)
 		sched_setaffinity(0, sizeof(near), &near);
 }
 
-static void look_at(struct cuda *c, int device, struct gpu *g)
+static void read_gpu(struct cuda *c, int device, struct gpu *g)
 {
 	const struct mq_toolkit *k = &c->kit;
 	char text[32] = "";
@@ -108,7 +108,7 @@ static void look_at(struct cuda *c, int device, struct gpu *g)
 		g->nvml = NULL;
 	if (!g->nvml || !k->nvmlDeviceGetMaxPcieLinkGeneration || !k->nvmlDeviceGetCurrPcieLinkWidth)
 		return;
-	/* An idle GPU lowers its generation, not its width. */
+	/* An idle GPU lowers its PCIe generation, not its width. */
 	if (k->nvmlDeviceGetMaxPcieLinkGeneration(g->nvml, &g->generation) ||
 	    k->nvmlDeviceGetCurrPcieLinkWidth(g->nvml, &g->width))
 		g->generation = g->width = 0;
@@ -143,7 +143,7 @@ static void put_nvlinks(const struct cuda *c, const struct gpu *g, FILE *file)
 		if (k->nvmlDeviceGetNvLinkRemoteDeviceType && k->nvmlDeviceGetNvLinkRemoteDeviceType(g->nvml, l, &type))
 			type = 0;
 		kernel_busid(pci.busId, target[n]);
-		/* All switches are one: which of several planes a link ends in does not matter. */
+		/* All NVSwitches count as one: the plane of a link does not matter. */
 		for (i = 0; i < n; i++)
 			if (to_switch[i] ? type == MQ_NVLINK_SWITCH : !strcmp(target[i], target[n]))
 				break;
@@ -177,7 +177,7 @@ static void put_gpu(const struct cuda *c, const struct gpu *g, int device, int n
 	fputs("</gpu></pci>\n", file);
 }
 
-/* GPUs of a NUMA node, those below one switch together. */
+/* Writes the GPUs of a NUMA node, grouped by PCIe switch. */
 static void put_node(const struct cuda *c, const struct gpu *g, int n, int numa, FILE *file)
 {
 	fprintf(file, "  <cpu numaid=\"%d\">\n", numa);
@@ -206,12 +206,12 @@ enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err)
 	int n = 0, most = 0;
 
 	MQ_TRY(cuda_count(&c->kit, &n, err));
-	/* Without NVML NCCL's own dump tells more; it makes none for a single GPU. */
+	/* Without NVML NCCL's dump has more; NCCL makes none for a single GPU. */
 	if (!c->nvml && n > 1)
 		return MQ_OK;
 	n = n < MAX_GPUS ? n : MAX_GPUS;
 	for (int i = 0; i < n; i++) {
-		look_at(c, i, &g[i]);
+		read_gpu(c, i, &g[i]);
 		most = g[i].numa > most ? g[i].numa : most;
 		for (int j = 0; j < i && g[i].group == i; j++)
 			if (below_one_switch(c, &g[i], &g[j]))

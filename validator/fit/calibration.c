@@ -1,13 +1,12 @@
 /* calibration.c - fits a device type and a link class to observed calls.
  *
- * Parameters are fitted in groups that the data can tell apart, each given those before it: GEMMs, their other element
- * types, convolutions, attention, memory-bound kernels, copies, then each communication call at its sizes 8^k
- * (collectives/measured.c). Peaks and bandwidths are what the best observation reached, so that efficiencies are shares
- * of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every group
- * gets bootstrap draws, kept together, because its parameters are correlated.
+ * Parameters are fitted in groups that the data can separate, each with the earlier groups fixed: GEMMs, their other
+ * element types, convolutions, attention, memory-bound kernels, copies, then each communication call at sizes 8^k
+ * (collectives/measured.c). Peaks and bandwidths are those of the best observation. Errors are stated for held-out
+ * shapes (every second one), then all shapes are fitted. Each group has joint bootstrap draws, because its parameters
+ * are correlated.
  *
- * Not fitted: what the device draws (flop_J), the training software's overheads.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Not fitted: the device's energy (flop_J), the training software's overheads. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ struct group {
 	uint32_t *shape;                /* [n_obs] resampling unit */
 	struct mq_fit_param param[MQ_CALL_KNOTS];
 	uint32_t call;      /* of a link group */
-	const double *line; /* [2] a call of any size lasts line[0] + size * line[1]; NULL: by knots */
+	const double *line; /* [2] a call lasts line[0] + size * line[1]; NULL: by knots */
 };
 
 static double knot_size(uint32_t knot)
@@ -41,7 +40,7 @@ static const struct mq_work *work_of(const struct mq_observed *o)
 	return t->kind == MQ_TASK_COMPUTE ? &o->schedule->work[t->work] : NULL;
 }
 
-/* The kernel of a task that has one, once or several times; else NULL. */
+/* The kernel of a task that runs only one, once or repeatedly; else NULL. */
 static const struct mq_kernel *kernel_of(const struct mq_observed *o)
 {
 	const struct mq_work *w = work_of(o);
@@ -59,7 +58,7 @@ static const struct mq_task *task_of(const struct mq_observed *o)
 	return &o->schedule->task[o->task];
 }
 
-/* Shapes that fix a bandwidth; the speed of GEMMs; one factor. */
+/* Least numbers of shapes to fit a bandwidth, the speed of GEMMs, one factor. */
 enum { SWEEPS_MIN = 6, GEMMS_MIN = 8, SHARE_MIN = 4 };
 
 /* ---- choosing observations ------------------------------------------------------------------- */
@@ -71,7 +70,8 @@ static bool rows_at(const struct mq_kernel *k, double bytes)
 	return mq_cost_rows_at((double[]){ k->m, k->n, k->k }, k->of_weights, mq_dtype_size(k->dtype), bytes);
 }
 
-/* `of`: the kind of kernel, the element type of a GEMM, or the call. Kernels that ran as another kind are left out. */
+/* Is it an observation of the choice? `of`: the kind of kernel, the element type of a GEMM, or the call. Kernels that
+ * were replaced by another kind are left out. */
 static bool is(const struct mq_observed *o, enum choice choice, uint32_t of)
 {
 	const struct mq_kernel *k = kernel_of(o);
@@ -89,7 +89,7 @@ static bool is(const struct mq_observed *o, enum choice choice, uint32_t of)
 		return gemm && rows_at(k, 4) && !rows_at(k, 16);
 	case ODD_GEMM:
 		return gemm && !rows_at(k, 4);
-	case SWEEP: /* over memory; the empty kernels of the bookkeeping probe are none */
+	case SWEEP: /* memory-bound, but for the empty probe's kernels */
 		return k && k->bytes > 0 && k->kind == MQ_KERNEL_MEMORY;
 	case COPY:
 		return t->kind == MQ_TASK_COPY;
@@ -98,11 +98,11 @@ static bool is(const struct mq_observed *o, enum choice choice, uint32_t of)
 	}
 	if (of == MQ_CALL_P2P)
 		return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV;
-	return t->bytes > 4 && /* smaller calls line the ranks up: hundreds of one size */
+	return t->bytes > 4 && /* smaller ones synchronise the ranks: hundreds of one size */
 	       t->kind == MQ_TASK_COLLECTIVE && t->coll == of && o->schedule->comm[t->comm].n == o->schedule->n_devices;
 }
 
-/* Equal work is one shape wherever it ran; every message is its own. */
+/* The shape of an observation: equal work is one shape on any device, each message is its own. */
 static uint32_t shape_of(const struct mq_observed *o)
 {
 	const struct mq_task *t = task_of(o);
@@ -113,13 +113,12 @@ static uint32_t shape_of(const struct mq_observed *o)
 static void take(struct group *g, const struct mq_observed *o, uint32_t shape)
 {
 	g->obs[g->n_obs] = o;
-	/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose
-	 * long tail is above, add up to less. Calls between ranks wait for one another and are better told by the
-	 * median. */
+	/* Kernels use means, since a step is a sum of them: medians of times, which have a long upper tail, add up to
+	 * less. Calls between ranks wait for each other, so they use the median. */
 	g->measured[g->n_obs] = kernel_of(o) ?
 					(o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels :
 					o->time.median;
-	/* Of kernels, what is long weighs more in a step, though less than in proportion. */
+	/* Longer kernels weigh more, but less than in proportion. */
 	g->weight[g->n_obs] = kernel_of(o) ? sqrt(g->measured[g->n_obs]) : 1;
 	g->shape[g->n_obs++] = shape;
 }
@@ -231,7 +230,7 @@ static struct mq_errors error_of(const struct group *g, double *sigma)
 	return mq_errors_against(predicted, g->measured, g->n_obs, g->arena);
 }
 
-/* Bytes or FLOP. */
+/* The bytes or FLOP of an observation. */
 static double amount_of(const struct mq_observed *o)
 {
 	const struct mq_kernel *k = kernel_of(o);
@@ -279,7 +278,7 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* A new group beside `any`. */
+/* A new group for the request of `any`. */
 static struct group group_named(const struct group *any, const char *name)
 {
 	return (struct group){
@@ -298,7 +297,7 @@ static double best_rate(const struct group *g)
 	return best;
 }
 
-/* Rounded to two digits: a peak is a round figure, the efficiency carries the rest. */
+/* Rounds up to two digits: a peak is a round number, the efficiency takes the rest. */
 static double two_digits_up(double x)
 {
 	double unit = pow(10, floor(log10(x)) - 1);
@@ -306,7 +305,7 @@ static double two_digits_up(double x)
 	return ceil(x / unit) * unit;
 }
 
-/* One factor of its own name, where there are measurements enough. */
+/* Fits one factor if there are enough measurements. */
 static enum mq_status fit_share(const struct group *any, const char *name, enum choice choice, uint32_t of,
 				double *value, struct mq_err *err)
 {
@@ -346,7 +345,7 @@ static enum mq_status fit_gemms(const struct group *any, struct mq_err *err)
 	add_param(&g, "gemm_eff", &d->gemm_eff, .95, .05, 2);
 	add_param(&g, "gemm_kt", &d->gemm_kt, 20, .01, 1e4);
 	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
-	d->gemm_t0_s = d->launch_s; /* a CPU's is that of any call */
+	d->gemm_t0_s = d->launch_s; /* a CPU's is that of any call (launch_s) */
 	if (cpu) {
 		add_param(&g, "gemm_b0", &d->gemm_b0, 20, .01, 1e4);
 	} else {
@@ -362,13 +361,14 @@ static enum mq_status fit_gemms(const struct group *any, struct mq_err *err)
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
 		struct group other = group_named(any, names[t]);
 
-		/* What odd rows cost is known of the main type alone. */
+		/* The cost of misaligned rows is fitted for the main type alone. */
 		choose(&other, ALIGNED_GEMM, t);
 		if (other.n_obs < 4)
 			choose(&other, GEMM, t);
 		if (t == main || other.n_obs < 4)
 			continue;
-		/* One speed for all shapes, of which small ones run by other kernels: right for what takes long. */
+		/* One speed for all shapes, though small ones use other kernels: weigh by time, to be right for long
+		 * ones. */
 		for (uint32_t i = 0; i < other.n_obs; i++)
 			other.weight[i] = other.measured[i];
 		add_param(&other, names[t], &d->peak_flops[t], d->peak_flops[t], 1e6, 1e18);
@@ -386,7 +386,7 @@ static enum mq_status fit_shares(const struct group *any, struct mq_err *err)
 
 	choose(&conv, KERNEL, MQ_KERNEL_CONV);
 	if (conv.n_obs >= 4) {
-		/* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
+		/* Convolutions are measured in one type; fp32 on a GPU with tensor cores has its own share. */
 		bool plain = d->kind == MQ_GPU && kernel_of(conv.obs[0])->dtype == MQ_FP32 &&
 			     d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 
@@ -430,7 +430,7 @@ static enum mq_status fit_memory(const struct group *any, struct mq_err *err)
 const char *const mq_call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
 					       "reduce",     "alltoall",   "sendrecv" };
 
-/* Median of the observations nearest to a size, brought to it by proportion. */
+/* Start value of a knot: median of the observations nearest to its size, scaled to it. */
 static double start_knot(const struct group *g, double size)
 {
 	enum { NEAREST = 5 };
@@ -450,7 +450,7 @@ static double start_knot(const struct group *g, double size)
 
 enum { LINE_SIZES = 2 };
 
-/* Knots on the line, with its draws. */
+/* Converts a line and its draws to knots. */
 static void line_to_knots(struct mq_fitted *f, double *knot, struct mq_arena *arena)
 {
 	double *draws = mq_arena_array(arena, (size_t)f->n_draws * MQ_CALL_KNOTS, double);
@@ -476,7 +476,7 @@ static void line_to_knots(struct mq_fitted *f, double *knot, struct mq_arena *ar
 	f->n_params = MQ_CALL_KNOTS;
 }
 
-/* Few sizes: a + S/b, by the least and the largest to begin with. */
+/* Few sizes: fits a + S/b, starting from the least and the largest. */
 static enum mq_status fit_line(struct group *g, struct mq_err *err)
 {
 	struct mq_calibration *c = g->calibration;
@@ -489,8 +489,8 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 	}
 	if (g->n_obs < LINE_SIZES || amount_of(g->obs[most]) < 2 * amount_of(g->obs[least]))
 		return MQ_OK;
-	/* A ring's all-reduce takes twice the steps of others; no call's latency is above that of twice the shortest
-	 * call of the same ranks, whatever waiting is in long ones. */
+	/* A ring's all-reduce has twice the steps of others, so no call's latency exceeds twice the shortest call of
+	 * the same ranks, however long other calls waited. */
 	double shortest = INFINITY;
 	for (uint32_t i = 0; i < g->request->n_observed; i++)
 		if (!kernel_of(&g->request->observed[i]) && task_of(&g->request->observed[i])->kind != MQ_TASK_COPY)
@@ -572,7 +572,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->flop_fp4 = r->known->flop_fp4;
 		d->memory_J = r->known->memory_J;
 	}
-	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
+	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* unknown in samples of another node */
 	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
 	d->gemm_misaligned = d->gemm_odd = d->bmm_misaligned = 1;
 	d->copy_bw_Bps = 1e9;
@@ -583,7 +583,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->serial_comm = true;
 		d->host_launch_s = 0;
 		d->gemm_q = 0;
-		d->gemm_bw_share = 1.5; /* packing covers the traffic; see cost.c */
+		d->gemm_bw_share = 1.5; /* packing covers the traffic; see kernels/cost.c */
 		d->gemm_corner = 0;
 		d->reserve_B = 5e7;
 		d->fragmentation = 1;
@@ -593,7 +593,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->reserve_B = r->reserve_B;
 }
 
-/* A device needs its bandwidth and its GEMMs. */
+/* Does the request lack data for a device's bandwidth or its GEMMs? */
 static bool lacks_device(const struct mq_calibration_request *r)
 {
 	uint32_t sweeps = 0, gemms[MQ_N_DTYPES] = { 0 }, most = 0;
@@ -633,12 +633,12 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 			c->link.measured_ranks = o->schedule->n_devices;
 	}
 	c->has_device &= !lacks_device(request);
-	if (c->has_device) { /* logs of collectives have no kernels */
+	if (c->has_device) { /* false: logs of collectives */
 		MQ_TRY(fit_memory(&any, err));
 		MQ_TRY(fit_gemms(&any, err));
 		MQ_TRY(fit_shares(&any, err));
-		/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of
-		 * the same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
+		/* Variation of whole runs: no parameter, but part of every interval. At least 3 %, since a few launches
+		 * within a minute say little about the next hour (shared machines varied by 5 to 10 %). */
 		c->fitted[c->n_fitted++] =
 			(struct mq_fitted){ .name = "run",
 					    .sigma = request->run_sigma > .03 ? request->run_sigma : .03,

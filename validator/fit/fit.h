@@ -19,11 +19,11 @@ struct mq_measured {
 	uint32_t n_samples, room;
 	double *start_s, *finish_s; /* [n_samples * n_tasks] */
 	double *lost_s;             /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
-	                  * throttling, or switches of a length that was not recorded */
+				     * throttling, or switches of a length that was not recorded */
 	double *step_s;             /* [n_samples] */
-	uint32_t *launch;           /* [n_samples] of the replay, from 0: a file each */
+	uint32_t *launch;           /* [n_samples] launch of the replay, from 0; one file each */
 	uint32_t n_launches;
-	uint8_t *imitated; /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
+	uint8_t *imitated; /* [n_tasks] bits of kernels that the replay replaced; NULL: none */
 	bool *disturbed;   /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
@@ -41,9 +41,9 @@ struct mq_observed {
 	uint32_t task;         /* of a call: the member with the lowest id */
 	struct mq_median time; /* seconds; of communication: from the last arrival to the last finish */
 	uint32_t n_dropped;    /* samples left out because of time lost, steal or throttling */
-	bool weak;             /* fewer than three clean samples: least times of all were taken */
-	uint8_t imitated;      /* bits: what of it ran as something else and tells nothing of its own kind */
-	double overlapped; /* share of its time in which its device communicated: mq_measured_overlap; 0 = not known */
+	bool weak;             /* fewer than three clean samples: the lower half of all was taken */
+	uint8_t imitated;      /* bits: kernels that were replaced, so its time says nothing of their kinds */
+	double overlapped; /* share of its time in which its device communicated (mq_measured_overlap); 0 = unknown */
 };
 struct mq_observations {
 	struct mq_observed *call;
@@ -61,17 +61,17 @@ void mq_measured_overlap(const struct mq_measured *measured, struct mq_observed 
 /* The clean sample whose step time is nearest the median, of one at least: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
-/* Spread of what all tasks of a sample have in common: relative deviation between samples of the median ratio to
- * each task's median. Clocks, neighbours and memory layout differ from run to run. */
+/* Relative deviation between samples of their common speed: the median over tasks of time / the task's median. Clocks,
+ * neighbours and memory layout differ from run to run. */
 double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
-/* Median time from the start of a task to that of the next on the same device, per kernel: of empty tasks it is what
- * the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
+/* Median time per kernel from the start of a task to the start of the next on the same device: for empty tasks the
+ * launch time of the host, or of a slower device. NaN: no samples. */
 double mq_measured_interval(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
 
 extern const double mq_fit_huber; /* knee of the loss in robust deviations: 95 % efficient for normal
-                                   * errors */
+				   * errors */
 struct mq_fit_param {
 	const char *name;
 	double *value; /* in: start > 0; out: fitted. Clamped to min .. max */
@@ -90,7 +90,7 @@ struct mq_fit {
 	void (*predict)(void *context, double *predicted);
 	void *context;
 };
-/* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
+/* MQ_EINPUT: fewer observations than parameters. Incomplete convergence is no error. */
 enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err);
 /* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params]. */
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
@@ -102,8 +102,8 @@ struct mq_probe_request {
 	uint32_t n_devices;
 	const char *const *device_name, *const *device_type; /* [n_devices] */
 	uint32_t n_dtypes;
-	enum mq_dtype dtype[MQ_N_DTYPES]; /* the first one gets most of the shapes */
-	double speed_flops;               /* rough: bounds the size of a probe */
+	enum mq_dtype dtype[MQ_N_DTYPES]; /* most shapes use the first one */
+	double speed_flops;               /* rough, to limit the size of a probe */
 	double largest_B;                 /* largest message and memory-bound kernel */
 	uint32_t repeats;                 /* of a kernel in its task; 0 = 1 */
 	uint64_t seed;
@@ -115,7 +115,7 @@ struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint3
 
 /* ---- calibration.c, write.c ------------------------------------------------------------------ */
 
-struct mq_fitted {        /* one group of parameters that was fitted together */
+struct mq_fitted {        /* a group of parameters fitted together */
 	const char *name; /* "gemm", "memory", ... */
 	uint32_t n_params, n_obs, n_draws;
 	struct mq_fit_param *param;
@@ -145,15 +145,15 @@ struct mq_calibration_request {
 	enum mq_device_kind kind;
 	double memory_B, cores; /* cores: streaming multiprocessors of a GPU */
 	double compute_capability;
-	const struct mq_device_calib *known; /* its shipped calibration, borrowed: what it draws; NULL = none */
+	const struct mq_device_calib *known; /* its shipped calibration, borrowed, for its energy; NULL = none */
 	const struct mq_libraries *libraries;
-	double reserve_B; /* in use beyond the replay's own buffers; 0 = not known */
+	double reserve_B; /* memory in use beyond the replay's own buffers; 0 = unknown */
 	uint32_t n_draws;
 	uint64_t seed;
 	double run_sigma;         /* spread of whole runs, see mq_measured_drift; NaN = not known */
 	double launch_interval_s; /* of empty kernels, see mq_measured_interval; 0 = not known */
-	/* What was not made for a calibration (a trace): what it fixes is fitted, the rest left out. A call of few
-	 * sizes is a line, a + S/b; with one size nothing. */
+	/* Data not made for calibration (a trace): only the parameters that they determine are fitted. A call of few
+	 * sizes becomes a line, a + S/b; a call of one size is left out. */
 	bool partial;
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
@@ -165,7 +165,7 @@ enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uin
 
 /* ---- uncertainty.c --------------------------------------------------------------------------- */
 
-/* What calibration files say about how sure their values are. */
+/* The uncertainties in calibration files. */
 struct mq_uncertainty {
 	uint32_t n, room;
 	struct mq_uncertain { /* a group of parameters of one entry */
@@ -174,11 +174,11 @@ struct mq_uncertainty {
 		double sigma, least, most;
 		uint32_t n_params, n_draws;
 		const char **param;
-		double *draw; /* [n_draws * n_params] over the value fitted; NaN = none */
+		double *draw; /* [n_draws * n_params] draw / fitted value; NaN = none */
 	} * group;
 };
-/* Adds the "fit" records of a calibration file, in place of those of the same entry and group read before, as the
- * values of a later file replace those of an earlier one. Files without any add nothing. */
+/* Adds the "fit" records of a calibration file; they replace earlier ones of the same entry and group, as values of
+ * later files do. A file may have none. */
 enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path, struct mq_arena *arena,
 				   struct mq_err *err);
 
@@ -195,23 +195,23 @@ struct mq_interval_request {
 };
 struct mq_interval {
 	double low, high;        /* 95 %, as factors of the step time without perturbation */
-	double *factor;          /* [n_draws]; the same draws for every plan, so that plans compare */
-	uint32_t n_extrapolated; /* kernels and calls outside the sizes that were measured */
+	double *factor;          /* [n_draws]; the same draws for every plan, so that plans can be compared */
+	uint32_t n_extrapolated; /* kernels and calls outside the measured sizes */
 };
 /* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the residuals of the
  * fit; runs each draw. */
 enum mq_status mq_interval_of(const struct mq_interval_request *request, const struct mq_schedule *schedule,
 			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err);
-/* Deviations of the logarithm of step times, of schedules that were replayed in turns. */
+/* Standard deviations of the logarithm of step times of schedules replayed in turn. */
 struct mq_drift {
-	double common; /* of all together, from sample to sample */
-	double own;    /* of each beyond that, from launch to launch; 0 where there was one launch */
+	double common; /* common to all schedules, from sample to sample */
+	double own;    /* of each schedule beyond that, from launch to launch; 0: one launch */
 	uint32_t launches;
 };
-/* median[n]: step time of each. With fewer than two schedules, or samples, nothing is known: zeroes. */
+/* median[n]: step time of each. Zeroes with fewer than two schedules, or samples. */
 struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const double *median, uint32_t n,
 			    struct mq_arena *scratch);
-/* The interval with the drift of the machine in it: the same draws for all plans of what they have in common. */
+/* Adds the machine's drift to the interval; its common part has the same draws for all plans. */
 void mq_interval_widen(struct mq_interval *interval, uint32_t n_draws, const struct mq_drift *drift, uint64_t seed,
 		       uint32_t plan, struct mq_arena *scratch);
 
@@ -244,7 +244,7 @@ struct mq_node_platform {
 	const char *name, *type;
 	double speed_flops, memory_B, bw_Bps, lat_s;
 	const struct mq_node *node;
-	/* Of the cluster alone; a platform file is of CPUs. */
+	/* For the cluster alone; a platform file has CPUs. */
 	enum mq_device_kind kind;
 	enum mq_link_class class;
 };
@@ -258,11 +258,11 @@ struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, stru
 struct mq_nccl_row {
 	enum mq_coll_kind kind;
 	bool sendrecv;
-	uint32_t ranks; /* of its table */
-	uint32_t nodes; /* 0 = not told */
+	uint32_t ranks; /* in its table */
+	uint32_t nodes; /* 0 = unknown */
 	uint32_t line;
 	double bytes, seconds;     /* out of place */
-	double factor, factor_off; /* busbw over algbw, and how far off its digits may be */
+	double factor, factor_off; /* busbw / algbw, and its error by the printed digits */
 };
 /* Rows of all tables of a nccl-tests log. MQ_EINPUT: the line that cannot be read, and why. */
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
@@ -275,25 +275,24 @@ struct mq_gemm_sample {
 	double m, n, k;
 	double time_s;
 	uint8_t scaling; /* enum mq_scaling, of fp8 and fp4 */
-	double cast_s;   /* of an operand's cast in each turn of the loop, not in time_s */
-	double from, to; /* calls of a loop in a CUDA graph whose mean this is; 0, 0: it was not timed so */
-	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
+	double cast_s;   /* cast of an operand in each iteration of the loop, not in time_s */
+	double from, to; /* range of calls of a loop in a CUDA graph of which time_s is the mean; 0, 0: not timed so */
+	uint32_t fold;   /* samples of one shape share a fold, which is held out together */
 	uint32_t device; /* index of the device that ran it */
 };
 
-/* What one turn of a loop of such GEMMs takes, in seconds: its kernel, or where that is shorter the host's time
- * to launch the next one (host_launch_s; kernel timings are far above it). In a graph the host launches none, and the
- * loop gets as slow as the board's limit makes it. */
+/* Seconds of one iteration of a loop of such GEMMs: the longer of the kernel and the host's launch of the next one
+ * (host_launch_s). In a CUDA graph the host launches none, and the power limit slows the loop. */
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *sample);
 
-/* Estimates gemm_eff, gemm_bw_share and gemm_t0_s of each of `device` [n_devices] and what belongs to the libraries'
- * tiles and not to a device, one value for all: gemm_kt, gemm_a0, gemm_q and gemm_corner. In place, starting from
- * their values (those shared: the first one's), on all samples but those of fold `held_out` (MQ_NONE = all).
- * Deterministic. MQ_EINPUT: a device of fewer than 30 samples, or one without a positive time. */
+/* Fits gemm_eff, gemm_bw_share and gemm_t0_s of each of `device` [n_devices], and gemm_kt, gemm_a0, gemm_q and
+ * gemm_corner, which belong to the libraries' tiles, to one value for all. In place, from their values (shared ones:
+ * the first device's), on all samples but fold `held_out` (MQ_NONE = on all). Deterministic. MQ_EINPUT: a device of
+ * fewer than 30 samples, or one without a positive time. */
 enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint32_t held_out,
 			   struct mq_device_calib *device, uint32_t n_devices, struct mq_err *err);
 
-/* A fold for a weight shape, spread evenly and the same on every machine. */
+/* The fold of a weight shape: evenly distributed, equal on every machine. */
 uint32_t mq_gemm_fold(double n, double k, uint32_t folds);
 
 #endif

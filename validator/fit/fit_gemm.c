@@ -1,9 +1,9 @@
 /* fit_gemm.c - see fit.h.
  *
  * The model (kernels/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the Nelder-Mead
- * simplex (GSL nmsimplex2) on the logarithms of the parameters, first those of each device, then those that all share,
- * in turns until a turn gains nothing. The loss is robust: mean of |ln(predicted/measured)|, so that a wrong kernel
- * choice of the library weighs little; every device has the same weight. SPDX-License-Identifier: Apache-2.0 */
+ * simplex (GSL nmsimplex2) on the logarithms of the parameters, first of each device, then of the shared ones, repeated
+ * until nothing is gained. The loss is robust: mean of |ln(predicted/measured)|, so that a library's wrong kernel
+ * choice weighs little; every device has equal weight. SPDX-License-Identifier: Apache-2.0 */
 #include "fit/fit.h"
 
 #include <math.h>
@@ -19,10 +19,10 @@ struct problem {
 	uint32_t n, held_out;
 	struct mq_device_calib *device;
 	uint32_t n_devices;
-	uint32_t moving; /* device whose own parameters are looked for; MQ_NONE = those that all share */
+	uint32_t moving; /* device whose parameters are fitted; MQ_NONE = the shared ones */
 };
 
-/* The i-th of what moves: of a device's own parameters, or of those that all share. */
+/* The i-th parameter being fitted: a device's own, or a shared one. */
 static double *param(const struct problem *p, struct mq_device_calib *d, size_t i)
 {
 	double *const own[N_OWN] = { &d->gemm_eff, &d->gemm_bw_share, &d->gemm_t0_s };
@@ -43,7 +43,7 @@ static void set(struct problem *p, size_t i, double x)
 			*param(p, &p->device[d], i) = x;
 }
 
-/* Outside these the parameters lose their meaning. */
+/* Are the parameters within their meaningful ranges? */
 static bool sound(const struct mq_device_calib *d)
 {
 	return d->gemm_eff <= 1 && d->gemm_q <= 1 && d->gemm_bw_share <= 1 && d->gemm_corner <= 50 &&
@@ -110,7 +110,7 @@ static double loss(const gsl_vector *x, void *context)
 	return p->moving == MQ_NONE ? total_loss(p) : loss_of(p, p->moving);
 }
 
-/* One simplex over what moves, from where it stands. */
+/* Runs one simplex over the parameters being fitted, from their values. */
 static enum mq_status search(struct problem *p, double step, struct mq_err *err)
 {
 	gsl_multimin_function f = { loss, p->moving == MQ_NONE ? N_SHARED : N_OWN, p };
@@ -158,7 +158,7 @@ enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint
 	double best = INFINITY;
 
 	MQ_TRY(check(&p, err));
-	for (size_t i = 0; i < N_SHARED; i++) /* all begin with the first one's */
+	for (size_t i = 0; i < N_SHARED; i++) /* all start with the first device's */
 		set(&p, i, value(&p, i));
 	for (int turn = 0; turn < TURNS; turn++) {
 		double step = turn % 2 ? -.3 : .4;

@@ -1,11 +1,10 @@
-/* measured.c - the join of a schedule with its measured timelines.
+/* measured.c - joins a schedule with its measured timelines.
  *
- * Left out, per call and per step, are samples during which a rank lost more than LOST_SHARE of the time to others
- * (involuntary context switches), the hypervisor took time, or the device throttled; how many is reported. It is the
- * time lost that counts and not the number of switches: even an idle machine's own threads interrupt each core some
- * twenty times a second, for microseconds. A timeline without the column lost_s does not say how long, so any switch
- * disturbs there. A call with fewer than three clean samples takes the lower half of all of its samples instead and is
- * marked weak. SPDX-License-Identifier: Apache-2.0 */
+ * Per call and per step, samples are dropped (and counted) in which a rank lost more than LOST_SHARE of the time to
+ * other threads (involuntary context switches), the hypervisor took time, or the device throttled. The time lost
+ * counts, not the number of switches: even on an idle machine threads interrupt each core some twenty times a second,
+ * for microseconds. In a timeline without column lost_s any switch disturbs. A call with fewer than three clean samples
+ * uses the lower half of all its samples and is marked weak. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "fit/fit.h"
 
 enum { CLEAN_MIN = 3 };
-#define LOST_SHARE .01 /* of the duration: well below the few per cent that a fit errs */
+#define LOST_SHARE .01 /* of the duration: well below a fit's error of a few per cent */
 
 enum { TASK, START, FINISH, SAMPLE, SWITCHES, STEAL, THROTTLED, LOST, N_NUMBERS };
 
@@ -58,7 +57,8 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 	m->disturbed = grown(arena, m->disturbed, used * sizeof(bool), m->room * sizeof(bool));
 }
 
-/* `seen`: [samples of the file * tasks]. As many rows as cells, and none twice: every cell is filled. */
+/* Reads a row. `seen`: [samples of the file * tasks]; with as many rows as cells and none twice, all cells are
+ * filled. */
 static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, const struct columns *c, uint32_t row,
 			       bool *seen, struct mq_err *err)
 {
@@ -113,7 +113,7 @@ static bool disturbs(double lost_s, double duration_s)
 	return lost_s > LOST_SHARE * duration_s;
 }
 
-/* A step is as disturbed as the rank that lost most. */
+/* Marks a step as disturbed by the rank that lost most time. */
 static void judge_sample(struct mq_measured *m, uint32_t sample, double *lost_s)
 {
 	const struct mq_schedule *s = m->schedule;
@@ -136,7 +136,7 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 
 	MQ_TRY(mq_csv_load(path, &own, &csv, err));
 	MQ_TRY(find_columns(&csv, &c, err));
-	if (!csv.n_rows) /* the replay's budget ended before the first */
+	if (!csv.n_rows) /* the replay's budget ended before the first sample */
 		return MQ_OK;
 	if (csv.n_rows % tasks)
 		return mq_bad(err, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows, tasks);
@@ -162,7 +162,7 @@ struct call {
 	const uint32_t *member; /* task ids */
 };
 
-/* Clean values if there are enough, else the lower half of all. */
+/* Median of the clean values if there are enough, else of the lower half of all. */
 static struct mq_median robust_median(double *value, const bool *clean, uint32_t n, double *scratch, uint32_t *dropped,
 				      bool *weak)
 {
@@ -203,7 +203,7 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
 	return o;
 }
 
-/* members[i]: tasks of the call whose lowest id is i. */
+/* The call of a task; fills `member` with its tasks. */
 static struct call find_call(const struct mq_schedule *s, const uint32_t *match, const uint32_t *call, uint32_t task,
 			     uint32_t *member)
 {
@@ -274,8 +274,8 @@ uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scrat
 
 MQ_COMPARE(by_begin, double, MQ_ORDER(a[0], b[0]))
 
-/* Intervals [2 * n] in which a device communicates, one after another. */
-static uint32_t talking(const struct mq_measured *m, uint32_t sample, uint32_t device, double *interval)
+/* Fills interval[2 * n] with the disjoint intervals in which a device communicates; returns n. */
+static uint32_t find_comm_intervals(const struct mq_measured *m, uint32_t sample, uint32_t device, double *interval)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t n = 0, kept = 0;
@@ -308,7 +308,7 @@ void mq_measured_overlap(const struct mq_measured *m, struct mq_observed *observ
 	double *interval = mq_arena_array(scratch, 2 * (size_t)s->n_tasks, double);
 
 	for (uint32_t d = 0; d < s->n_devices; d++) {
-		uint32_t count = talking(m, sample, d, interval);
+		uint32_t count = find_comm_intervals(m, sample, d, interval);
 
 		for (uint32_t i = 0; i < n; i++) {
 			size_t at = (size_t)sample * s->n_tasks + observed[i].task;

@@ -1,11 +1,11 @@
-/* nccl_log.c - reads the tables that nccl-tests (and rccl-tests) print, as they lie about: with prefixes of launchers
- * and collectors of logs before each line, without the '#', of 2018 or of today, several tests in one file.
+/* nccl_log.c - reads tables of nccl-tests (and rccl-tests) as found in logs: with prefixes of launchers and log
+ * collectors before each line, without the '#', of 2018 or of today, several tests in one file.
  *
  * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong], and
- * the last three or four again, in place; columns of single iterations (-I) and a timestamp may stand between. A row is
- * told by its type: two whole numbers stand before it. What looks like a row and does not fit its table's columns, or
- * whose bandwidths do not follow from its size and time, is an error with its line: never skipped, never guessed. Lines
- * of anything else are passed over. A file of -J, or of rccl-tests' -Z json, is the same as JSON.
+ * the last three or four again, in place; columns of single iterations (-I) and a timestamp may come between. A row is
+ * recognised by its type after two integers. A row that does not fit its table's columns, or whose bandwidths do not
+ * follow from its size and time, is an error that names the line. All other lines are ignored. Files of -J, or of
+ * rccl-tests' -Z json, have the same as JSON.
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
  * table, from the file's name; without any of these from the columns redop and root and the bus bandwidth's factor,
@@ -30,7 +30,7 @@ enum { MAX_WORDS = 64, MAX_NAME = 256, MAX_HOSTS = 4096, UNKNOWN = -1, NOT_FITTE
 
 struct columns {
 	bool root, redop, wrong;
-	uint32_t after; /* words after the type, without redop and root */
+	uint32_t after; /* number of words after the type, without redop and root */
 };
 
 struct reader {
@@ -39,7 +39,7 @@ struct reader {
 	struct mq_arena *arena;
 	int kind, named; /* of the table at hand; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
 	bool in_table, fresh_kind, speaks; /* speaks: it has lines of NCCL_DEBUG */
-	bool reduces, rooted;              /* does redop, does root of this table's rows say anything? */
+	bool reduces, rooted;              /* have rows of this table a redop, a root? */
 	struct columns columns;
 	uint32_t line, tables, ranks, n_hosts, first_row; /* first_row: of this table */
 	const char *host[MAX_HOSTS];
@@ -52,10 +52,10 @@ static enum mq_status wrong(const struct reader *r, const char *what)
 	return mq_bad(r->err, "%s:%u: %s", r->path, r->line, what);
 }
 
-/* The one collective that a program's or a file's name speaks of: "all_reduce_perf", "AllReduce-8gpus". */
+/* The only collective named in a program's or a file's name: "all_reduce_perf", "AllReduce-8gpus". */
 static int kind_in(const char *text, size_t length)
 {
-	/* Names that are part of others come after those. */
+	/* Names that are part of others come last. */
 	static const struct {
 		const char *name;
 		int kind;
@@ -92,7 +92,7 @@ static int kind_in(const char *text, size_t length)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Colours of a terminal, and what a pager leaves. */
+/* Removes terminal colours and a pager's control characters. */
 static void strip_controls(char *line)
 {
 	char *to = line;
@@ -137,7 +137,7 @@ static bool is_whole(const char *word, double *x)
 	return n && !word[n];
 }
 
-/* A number that a prefix was glued to, "<stdout>:1048576", is what follows it. */
+/* Skips a prefix joined to a number: "<stdout>:1048576". */
 static const char *unglued(const char *word)
 {
 	const char *from = word;
@@ -148,7 +148,7 @@ static const char *unglued(const char *word)
 	return from;
 }
 
-/* Index of a row's type, or MAX_WORDS. */
+/* Index of a row's type among its words; MAX_WORDS: no row. */
 static uint32_t find_type(char *const *word, uint32_t n, double *bytes, double *count)
 {
 	for (uint32_t i = 2; i < n; i++)
@@ -158,7 +158,7 @@ static uint32_t find_type(char *const *word, uint32_t n, double *bytes, double *
 	return MAX_WORDS;
 }
 
-/* ---- what stands around tables --------------------------------------------------------------- */
+/* ---- lines around tables --------------------------------------------------------------- */
 
 static enum mq_status end_table(struct reader *r);
 
@@ -214,13 +214,13 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 	r->reduces = r->rooted = false;
 	r->first_row = r->n;
 	if (!r->fresh_kind)
-		r->kind = r->tables ? UNKNOWN : r->named; /* of two tables one, which is not known */
+		r->kind = r->tables ? UNKNOWN : r->named; /* of two tables, one is unknown */
 	r->tables++;
 	r->fresh_kind = false;
-	return r->kind == UNKNOWN ? MQ_OK : check_kind(r); /* later, what the rows tell */
+	return r->kind == UNKNOWN ? MQ_OK : check_kind(r); /* later, from the rows */
 }
 
-static void note_host(struct reader *r, const char *host)
+static void add_host(struct reader *r, const char *host)
 {
 	uint32_t i = 0;
 
@@ -240,7 +240,7 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 	while (on < n && strcmp(word[on], "on"))
 		on++;
 	if (on + 1 >= n)
-		return MQ_OK; /* NCCL's own lines speak of ranks too */
+		return MQ_OK; /* NCCL's own lines name ranks, too */
 	if (r->in_table)      /* of the next test */
 		MQ_TRY(end_table(r));
 	if (rank == 0 && r->ranks)
@@ -250,11 +250,11 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 	if (rank != r->ranks)
 		return wrong(r, "the ranks before this one are not all there: were lines lost?");
 	r->ranks++;
-	note_host(r, word[on + 1]);
+	add_host(r, word[on + 1]);
 	return MQ_OK;
 }
 
-/* "Collective test starting: X_perf", and command lines. What is "concluded" is told again. */
+/* Reads "Collective test starting: X_perf", and command lines; "concluded" lines repeat it. */
 static enum mq_status take_name(struct reader *r, const char *line)
 {
 	const char *end = strstr(line, "_perf"), *from = end;
@@ -281,7 +281,7 @@ static double half_digit(const char *word)
 	return .5 * pow(10, (e ? strtod(e + 1, NULL) : 0) - digits);
 }
 
-/* bytes / time = algbw, as far as the digits go. */
+/* Does bytes / time equal algbw, within the printed digits? */
 static bool adds_up(double bytes, const char *const t[3])
 {
 	double time = strtod(t[0], NULL), algbw = strtod(t[1], NULL);
@@ -348,7 +348,7 @@ static double factor_of(int kind, double n)
 	return (kind == MQ_COLL_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
 }
 
-/* The row of a table whose digits say most of the factor. */
+/* The row whose digits determine busbw / algbw best. */
 static const struct mq_nccl_row *sharpest(const struct reader *r)
 {
 	const struct mq_nccl_row *best = &r->row[r->first_row];
@@ -379,7 +379,7 @@ static enum mq_status find_ranks(struct reader *r)
 	return MQ_OK;
 }
 
-/* What the columns and busbw say of a collective that nothing names. */
+/* Infers an unnamed collective from the columns and busbw. */
 static enum mq_status find_kind(struct reader *r)
 {
 	const struct mq_nccl_row *row = sharpest(r);
@@ -395,7 +395,7 @@ static enum mq_status find_kind(struct reader *r)
 	return check_kind(r);
 }
 
-/* Do redop and busbw belong to this collective on these ranks? Gathers of 2018 printed algbw twice. */
+/* Do redop and busbw fit this collective on these ranks? Gathers of 2018 printed algbw twice. */
 static enum mq_status check_table(struct reader *r)
 {
 	const struct mq_nccl_row *row = sharpest(r);
@@ -487,7 +487,7 @@ static double number_of(const json_t *object, const char *key)
 	return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-/* `run`: the object of its times; `alg_bw`, `bus_bw`: how the program spells these keys. */
+/* Reads a result. `run`: the object of its times; `alg_bw`, `bus_bw`: the program's names of these keys. */
 static enum mq_status take_result(struct reader *r, const json_t *result, const json_t *run, const char *alg_bw,
 				  const char *bus_bw)
 {
@@ -508,7 +508,7 @@ static enum mq_status take_result(struct reader *r, const json_t *result, const 
 	return MQ_OK;
 }
 
-/* A process lists its first device; the others follow it. */
+/* Reads the devices: a process lists its first one, the others follow. */
 static enum mq_status take_devices(struct reader *r, const json_t *config)
 {
 	const json_t *devices = json_object_get(config, "devices"), *device;
@@ -521,7 +521,7 @@ static enum mq_status take_devices(struct reader *r, const json_t *config)
 		rank = number_of(device, "rank");
 		last = rank > last ? rank : last;
 		if (host)
-			note_host(r, host);
+			add_host(r, host);
 	}
 	if (!(each >= 1 && each <= MOST_RANKS) || !(last >= 0 && last <= MOST_RANKS))
 		return wrong(r, "\"config\" does not say how many ranks there were");
@@ -529,7 +529,7 @@ static enum mq_status take_devices(struct reader *r, const json_t *config)
 	return MQ_OK;
 }
 
-/* rccl-tests' -Z json: a list of results in place and out of it, each with the name of the collective and its ranks. */
+/* rccl-tests' -Z json: a list of results, in and out of place, each with the name of the collective and its ranks. */
 static enum mq_status take_list(struct reader *r, const json_t *root)
 {
 	const json_t *first = json_array_get(root, 0), *result;

@@ -1,10 +1,10 @@
-/* probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
+/* probes.c - builds micro-benchmarks as schedules, for fitting calibrations.
  *
- * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same, as
- * kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at once,
- * each walking the list from another place: that is how plans use a machine whose devices share memory bandwidth and
+ * Each probe is a schedule of many tasks in shuffled order, so that drift affects all sizes equally; a task is one
+ * library call (on GPUs repeated a few times, as kernels follow each other in a step). Compute probes run on all
+ * devices at once, each from another place in the list, as plans use a machine whose devices share memory bandwidth and
  * power. Message sizes are log-uniform random, not powers of two, which would miss protocol switches (Cornebize and
- * Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too.
+ * Legrand). Before every communication call a 4-byte all-reduce, measured too, synchronises the ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -73,7 +73,7 @@ static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task
 	return &s->task[s->n_tasks - 1];
 }
 
-/* A kernel as often as the request says: what begins and ends a task is then small in comparison. */
+/* Adds a work that repeats a kernel as requested, so that the overhead of a task is small in comparison. */
 static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 {
 	struct mq_schedule *s = b->schedule;
@@ -89,7 +89,7 @@ static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 	return s->n_works - 1;
 }
 
-/* All works of the schedule once on every device, in an order of its own each. */
+/* Adds tasks that run all works once on every device, each in another order. */
 static void run_works_everywhere(struct builder *b)
 {
 	uint32_t n = b->schedule->n_works;
@@ -129,9 +129,9 @@ static double whole(double x, double unit)
 
 enum shapes { LAYERS, LARGE, HEADS, ODD };
 
-/* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the
- * eight: such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of which
- * there are some, say nothing of their speed. Large layers last long enough for their rate alone to count. */
+/* A random GEMM. Layers are at least 128 wide, heads 64, in multiples of 64, with rows in multiples of eight: such
+ * strides collide in cache sets, and whole tiles have no edges, so the speed of odd shapes (a few are added) differs.
+ * Large layers last long enough to measure their rate. */
 static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum shapes shapes, double count)
 {
 	static const double narrowest[] = { [LAYERS] = 100, [LARGE] = 100, [HEADS] = 40, [ODD] = 16 };
@@ -154,7 +154,7 @@ static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum
 	return g;
 }
 
-/* A random convolution as networks of images have them, its image stated: kernels of 1 x 1 and 3 x 3. */
+/* A random convolution of image networks, with its image: windows of 1 x 1 and 3 x 3. */
 static struct mq_kernel random_conv(struct builder *b, enum mq_dtype dtype)
 {
 	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
@@ -183,10 +183,10 @@ static void build_gemm(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;
 
-	/* A third of a step's GEMMs belongs to the forward pass, whose operands have other layouts. */
+	/* A third of the GEMMs are of the forward pass, whose operands have other layouts. */
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
-			bool odd = i % 5 == 4 && r->dtype[t] != MQ_FP8; /* which has none */
+			bool odd = i % 5 == 4 && r->dtype[t] != MQ_FP8; /* fp8 has no odd rows */
 			struct mq_kernel g = random_gemm(b, r->dtype[t], odd ? ODD : i % 2 ? LARGE : LAYERS, 1);
 
 			g.phase = i % 3 ? MQ_BACKWARD : MQ_FORWARD;
@@ -201,7 +201,7 @@ static void build_gemm(struct builder *b)
 	run_works_everywhere(b);
 }
 
-/* Of the sweeps half are element-wise and half go over rows, as norms and softmaxes do. */
+/* Memory-bound kernels: half are element-wise, half reduce rows, as norms and softmaxes do. */
 static void build_memory(struct builder *b)
 {
 	static const uint8_t kinds[] = { MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER, MQ_KERNEL_EMBEDDING,
@@ -243,7 +243,7 @@ static void build_attention(struct builder *b)
 					log_uniform(&b->rng, 1, 65));
 			a.attention = MQ_ATTENTION_TE;
 			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
-			a.flop *= i % 2 ? 4 : 2; /* two GEMMs forward, as models count them; twice back */
+			a.flop *= i % 2 ? 4 : 2; /* models count two GEMMs forward, four backward */
 			a.bytes = (i % 2 ? 8 : 4) * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
 		} while (a.flop > most || a.flop < least);
 		add_work(b, &a);
@@ -251,7 +251,7 @@ static void build_attention(struct builder *b)
 	run_works_everywhere(b);
 }
 
-/* Nothing to do, many times: what a task costs by itself. */
+/* Many empty kernels: the overhead of a task. */
 static void build_empty(struct builder *b)
 {
 	struct mq_kernel nothing = { .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .launches = 1 };
@@ -286,7 +286,7 @@ static void add_message(struct builder *b, uint32_t from, uint32_t to, double by
 	t->bytes = bytes;
 }
 
-/* Sizes are multiples of 4 bytes times the ranks, so that every rank's part is whole. */
+/* A random size, a multiple of 4 bytes times the ranks, so that every rank's part is whole. */
 static double call_size(struct builder *b, uint32_t n)
 {
 	double unit = 4.0 * n;
@@ -294,7 +294,7 @@ static double call_size(struct builder *b, uint32_t n)
 	return unit * ceil(log_uniform(&b->rng, 4, b->request->largest_B) / unit);
 }
 
-/* What to measure: a message (kind = MQ_N_COLL_KINDS) or a collective on a communicator. */
+/* A call to measure: a send (kind = MQ_N_COLL_KINDS) or a collective on a communicator. */
 struct item {
 	uint32_t kind, comm, from, to;
 	double bytes;
@@ -348,8 +348,7 @@ static void depend_on(struct builder *b, uint32_t task, uint32_t on)
 	MQ_PUSH(b->arena, s->dep, s->n_deps, s->dep_room, on);
 }
 
-/* Rounds of: a GEMM alone, a collective alone, both at once. Two calls of the same shape and size that differ
- * only in company. */
+/* Rounds of a GEMM alone, a collective alone, and both at once, of equal shapes and sizes. */
 static void build_overlap(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;

@@ -1,15 +1,14 @@
-/* recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
+/* recalibrate.c - corrects a calibration by measured plans: one scale per kind of speed.
  *
- * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the machine is in
- * each respect: scales for GEMMs, convolutions, attention, memory-bound work and the launch of kernels, fitted jointly
- * to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls, fitted jointly to
- * them; and what compute loses to communication, the median over tasks that it overlapped, after the rest is corrected
- * on tasks that had not. Tasks with convolutions or attention that the replay ran as something else are left out. A
- * scale that no observation depends on, or that moves them all as another does, is left alone.
+ * A plan's tasks are too similar to refit a GEMM's shape parameters, but they determine scales: of GEMMs, convolutions,
+ * attention, memory-bound work and kernel launches, fitted jointly to whole compute tasks (which mix kernels) without
+ * overlap; of latency and bandwidth of calls, fitted jointly; and the share of compute lost to communication, the
+ * median over overlapped tasks after the other corrections. Tasks with convolutions or attention that the replay
+ * replaced are left out. A scale that no observation depends on, or whose effect equals another's, is not fitted.
  *
- * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation, so
- * most are longer than the call alone: there bandwidth is the lower quartile of the ratios of large calls, and latency
- * of small ones. SPDX-License-Identifier: Apache-2.0 */
+ * On devices whose communication needs the core (serial_comm) most calls in a plan wait for a peer's computation: there
+ * bandwidth is the lower quartile of the ratios of large calls, latency that of small ones. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -20,9 +19,9 @@
 struct scale {
 	const char *name;
 	double factor;
-	double *value[2]; /* what it multiplies; of times, divides */
+	double *value[2]; /* values that it multiplies (of times: divides) */
 	bool time;
-	double start[2], min[2], max[2]; /* within what a calibration file may say */
+	double start[2], min[2], max[2]; /* the range of a calibration file's fields */
 };
 
 struct context {
@@ -63,7 +62,7 @@ static void apply(struct context *c)
 			}
 	if (!c->comm)
 		return;
-	/* What a call of the least size takes is latency, what larger ones take longer is bandwidth's. */
+	/* The least size's time is latency, the further time of larger ones is bandwidth. */
 	double latency = factor_of(c, LATENCY), bandwidth = factor_of(c, BANDWIDTH);
 	for (uint32_t k = 0; k < MQ_N_CALLS; k++)
 		for (int j = 0; j < MQ_CALL_KNOTS; j++)
@@ -85,7 +84,7 @@ static void predict(void *context, double *predicted)
 			predicted[i] = NAN;
 }
 
-/* `fields` are those of `entry`, which a and b (or NULL) are values of. */
+/* Adds a scale of the values a and b (or NULL) of `entry`, which has these fields. */
 static void add_scale(struct context *c, const char *name, bool time, const struct mq_calib_field *fields, void *entry,
 		      double *a, double *b)
 {
@@ -100,12 +99,12 @@ static void add_scale(struct context *c, const char *name, bool time, const stru
 	c->scale[c->n_scales++] = s;
 }
 
-/* A task that communication overlaps for less than this share of its time counts as alone. */
+/* A task overlapped by communication for less than this share of its time counts as not overlapped. */
 #define APART .1
 
 enum company { ALONE, OVERLAPPED, ANY };
 
-/* Observations of the kind at hand on this device type or link; computations by the company they had. */
+/* Chooses the observations on this device type or link, computations by their overlap. */
 static void choose(struct context *c, const struct mq_observed *observed, uint32_t n, enum company company,
 		   struct mq_arena *arena)
 {
@@ -127,7 +126,7 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 	}
 }
 
-/* Cosine of the angle between what two scales do to the predictions. */
+/* Cosine between two scales' effects on the predictions. */
 static double likeness(const double *a, const double *b, uint32_t n)
 {
 	double ab = 0, aa = 0, bb = 0;
@@ -140,10 +139,10 @@ static double likeness(const double *a, const double *b, uint32_t n)
 	return ab / sqrt(aa * bb);
 }
 
-#define PARALLEL .98 /* beyond this two scales cannot be told apart */
+#define PARALLEL .98 /* above this two scales cannot be separated */
 
-/* Drops scales that move every prediction by less than 1 % of their own change, or that move all predictions as an
- * earlier scale does. */
+/* Drops scales that change every prediction by less than 1 % of their own change, or whose effect equals an earlier
+ * scale's. */
 static void drop_idle(struct context *c, struct mq_arena *arena)
 {
 	double *base = mq_arena_array(arena, c->n_obs, double), *effect[6];
@@ -180,7 +179,7 @@ static void report(struct mq_recalibration *r, const char *name, double *value)
 
 enum { SMALL_CALL_B = 4096, LARGE_CALL_B = 65536, CALLS_MIN = 8, OVERLAPPED_MIN = 8 };
 
-/* Of calls between `least` and `most` bytes: what their speed is of the predicted, by those that waited least. */
+/* Measured / predicted speed of calls between `least` and `most` bytes, by the quartile that waited least. */
 static bool quartile(const struct context *c, const double *predicted, double least, double most,
 		     struct mq_arena *arena, double *factor)
 {
@@ -224,10 +223,10 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	uint32_t first = r->n_fitted;
 
 	choose(c, observed, n, ALONE, arena);
-	if (c->n_obs < 3) /* communication overlaps nearly all: with what they lose to it */
+	if (c->n_obs < 3) /* nearly all are overlapped: include them */
 		choose(c, observed, n, ANY, arena);
 	drop_idle(c, arena);
-	while (c->n_obs < 3 * c->n_scales) /* the first are the largest parts of a step */
+	while (c->n_obs < 3 * c->n_scales) /* the first scales are the largest parts of a step */
 		c->n_scales--;
 	if (!c->n_scales)
 		return MQ_OK;
@@ -244,8 +243,8 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	return MQ_OK;
 }
 
-/* A task of T seconds, a share s of them overlapped by communication, does the work of T - s T loss: after its own
- * speeds are corrected, loss = (T - predicted) / (s T). */
+/* A task of T seconds, of which communication overlaps a share s, does the work of T - s T loss seconds; so with
+ * corrected speeds loss = (T - predicted) / (s T). */
 static void fit_overlap(struct context *c, const struct mq_observed *observed, uint32_t n, struct mq_arena *arena)
 {
 	double *predicted = mq_arena_array(arena, n, double), *loss = mq_arena_array(arena, n, double);

@@ -1,6 +1,6 @@
 /* solve.c - robust nonlinear least squares in log space.
  *
- * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from microseconds to seconds;
+ * Residuals are log(predicted) - log(measured), so relative errors weigh equally from microseconds to seconds;
  * parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no robust loss: it is run in a
  * loop with Huber weights from the last residuals (Holland and Welsch, "Robust regression using iteratively reweighted
  * least-squares", 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw a fit of its
@@ -62,7 +62,7 @@ static void reweigh(struct solver *s, bool first)
 	}
 }
 
-/* Of what is predicted with the parameters as they are. */
+/* Computes the residuals with the present parameters. */
 static void take_residuals(struct solver *s)
 {
 	s->fit->predict(s->fit->context, s->predicted);
@@ -79,7 +79,7 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 		reweigh(s, !round && !s->multiplicity);
 		if (gsl_multifit_nlinear_winit(s->start, s->weight, &fdf, s->work) != GSL_SUCCESS)
 			return;
-		/* Running out of iterations or of progress is fine: the point reached is kept. */
+		/* Incomplete convergence is fine: the point reached is kept. */
 		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info, s->work);
 		gsl_vector_memcpy(s->start, gsl_multifit_nlinear_position(s->work));
 		set_params(s->fit, s->start);

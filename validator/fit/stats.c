@@ -90,7 +90,7 @@ struct mq_errors mq_errors_against(const double *predicted, const double *measur
 
 double mq_spearman(const double *a, const double *b, uint32_t n, struct mq_arena *scratch)
 {
-	/* constant ranks have no variance: 0/0 is the NaN promised */
+	/* constant ranks have no variance: 0/0 gives the documented NaN */
 	return n < 3 ? (double)NAN : gsl_stats_spearman(a, 1, b, 1, n, mq_arena_array(scratch, 2 * (size_t)n, double));
 }
 

@@ -1,20 +1,18 @@
-/* uncertainty.c - how sure a prediction is.
+/* uncertainty.c - uncertainty of predictions.
  *
- * Three sources, all from the calibration file: how much whole runs differ; the parameters (a joint bootstrap draw per
- * group); and what the model's form misses (residuals of the fit: one log-normal error per distinct kernel shape and
- * per kind of communication call and draw, since the same shape errs the same way each time). A draw is the schedule
- * with its work priced and perturbed, run like any other. Draws are kept relative to the value fitted and scale the
- * value in use: an interval lies around the prediction that it belongs to, also after values were corrected or
- * overridden.
+ * Three sources, all from the calibration file: the variation of whole runs; the parameters (a joint bootstrap draw per
+ * group); and the model's form (residuals of the fit: a log-normal error per draw for each distinct kernel shape and
+ * kind of communication call, since a shape errs equally each time). A draw is the schedule with perturbed times, run
+ * like any other. Draws are relative to the fitted value and scale the value in use, so an interval lies around its
+ * prediction even after values were corrected or overridden.
  *
- * How the speed of a machine changes while schedules are replayed on it is added, for intervals that hold on a busy one.
- * Every schedule of a replay is an anchor for the others: they take turns, so sample i of all falls into the same
- * seconds. What all of them have in common at sample i, against their own medians, is the machine's drift; what a
- * schedule has beyond that from launch to launch is its own luck with memory, cores and neighbours. A prediction meets
- * both: it was calibrated in other minutes and in other launches.
- * With few samples both are known badly, so they are widened as Student's t asks.
+ * The machine's drift during a replay is added, so that intervals hold on a busy machine. Schedules take turns, so
+ * sample i of all falls into the same seconds: its deviation from their medians that all have in common is the
+ * machine's drift; a schedule's further deviation from launch to launch comes from memory, cores and neighbours. A
+ * prediction is subject to both, since it was calibrated at another time and in other launches. With few samples both
+ * are widened by Student's t.
  *
- * Not covered: changes slower than the replay, effects that no probe shows, such as caches warm from the task before.
+ * Not covered: changes slower than the replay, effects that no probe has, such as caches warm from the task before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_statistics.h>
@@ -66,8 +64,8 @@ static double median_draw(const struct mq_uncertain *u, uint32_t param, struct m
 	return mq_quantile(sorted, n, .5);
 }
 
-/* Files that do not say what was fitted have their draws' median instead. Draws of a parameter that is fitted as 0
- * say nothing about its ratio: those stay at 1. */
+/* Divides draws by the fitted value, or by their median if the file lacks it. Draws of a parameter fitted as 0 become
+ * 1. */
 static void make_relative(struct mq_uncertain *u, const json_t *fitted, struct mq_arena *arena)
 {
 	for (uint32_t p = 0; p < u->n_params; p++) {
@@ -216,7 +214,7 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 	return calib;
 }
 
-/* Price of a work on a device type, each distinct shape with its own error. */
+/* Perturbed time of a work on a device type, each distinct shape with its own error. */
 static double perturbed_cost(const struct mq_interval_request *r, const struct mq_device_calib *device,
 			     const struct mq_work *work, uint64_t seed, uint32_t *outside)
 {
@@ -238,13 +236,13 @@ static double perturbed_cost(const struct mq_interval_request *r, const struct m
 	}
 	if (work->host > 0)
 		host *= work->host;
-	/* What a whole run has in common, on one device type. */
+	/* The error of the whole run, per device type. */
 	const struct mq_uncertain *run = find_group(r->uncertainty, device->name, "run");
 	return mq_cost_issued(busy, host + calls, work->waits) *
 	       error_factor(seed, device->name, "run", 3, run ? run->sigma : 0);
 }
 
-/* A schedule whose works are priced: one for each type of device and clock that it runs on. */
+/* A copy of the schedule whose works have perturbed times, one work for each device type and clock. */
 static struct mq_schedule *priced(const struct mq_interval_request *r, const struct mq_schedule *s,
 				  const struct mq_calib *calib, uint64_t seed, uint32_t *outside,
 				  struct mq_arena *arena)
@@ -280,7 +278,7 @@ static struct mq_schedule *priced(const struct mq_interval_request *r, const str
 	return copy;
 }
 
-/* The middle 95 % of the draws. */
+/* Sets the interval to the middle 95 % of the draws. */
 static void set_ends(struct mq_interval *interval, uint32_t n_draws, struct mq_arena *arena)
 {
 	double *sorted = mq_arena_array(arena, n_draws, double);
@@ -328,7 +326,7 @@ double mq_probability_less(double a, const double *fa, double b, const double *f
 
 /* ---- drift ------------------------------------------------------------------------------------ */
 
-/* log(step / median of the schedule), of undisturbed samples; NaN of others. */
+/* log(step / median of the schedule), of an undisturbed sample; NaN: disturbed. */
 static double deviation(const struct mq_measured *m, uint32_t sample, double median)
 {
 	return sample < m->n_samples && !m->disturbed[sample] && m->step_s[sample] > 0 ?
@@ -336,7 +334,7 @@ static double deviation(const struct mq_measured *m, uint32_t sample, double med
 		       (double)NAN;
 }
 
-/* Median deviation of a launch's samples from what all schedules had in common. */
+/* Median deviation of a launch's samples from the common deviation of all schedules. */
 static double of_launch(const struct mq_measured *m, uint32_t launch, double median, const double *common,
 			double *scratch)
 {
@@ -351,7 +349,7 @@ static double of_launch(const struct mq_measured *m, uint32_t launch, double med
 	return mq_quantile(scratch, n, .5);
 }
 
-/* How much wider an interval of n values is than one of very many. */
+/* Student's t / normal quantile for n values. */
 static double student(uint32_t n)
 {
 	return n > 1 ? gsl_cdf_tdist_Pinv(.975, fmin(n - 1, 1000)) / gsl_cdf_ugaussian_Pinv(.975) : 1;
@@ -379,12 +377,12 @@ struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const dou
 			if (isfinite(x))
 				value[k++] = x;
 		}
-		common[s] = k > 1 ? mq_quantile(value, k, .5) : 0; /* one schedule alone shows nothing that is common */
+		common[s] = k > 1 ? mq_quantile(value, k, .5) : 0; /* a single schedule has no common part */
 		drift.common += common[s] * common[s];
 		slices += k > 1;
 	}
 	drift.common = slices > 1 ? sqrt(drift.common / (slices - 1)) * student(launches + 2) :
-				    0; /* samples of a launch go together */
+				    0; /* samples of a launch are one value */
 	double *own = value + samples + 1, *launch = mq_arena_array(scratch, launches + 1, double);
 	for (uint32_t i = 0; i < n && launches > 1; i++) {
 		uint32_t k = 0;
@@ -406,8 +404,8 @@ struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const dou
 void mq_interval_widen(struct mq_interval *interval, uint32_t n_draws, const struct mq_drift *drift, uint64_t seed,
 		       uint32_t plan, struct mq_arena *scratch)
 {
-	/* Of the calibration, which was made in one stretch, and of the replay's launches; the luck of as many launches on
-	 * both sides. */
+	/* The common part has one term for the calibration, made at one time, and one for the replay's launches; the
+	 * own part one for as many launches on both sides. */
 	double launches = fmax(drift->launches, 1), common_s = sqrt(1 + 1 / launches) * drift->common,
 	       own_s = sqrt(2 / launches) * drift->own;
 

@@ -1,8 +1,8 @@
-/* write.c - a calibration file with what is known about each value.
+/* write.c - writes a calibration file with the uncertainty of each value.
  *
- * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit" holds, per group of
+ * {"entries": [device, link]}; mq_calib_load reads the values and ignores the rest: "fit" holds, per group of
  * parameters, the number of observations, errors on all and on held-out shapes, the spread of the residuals, the valid
- * range, the values fitted, and the bootstrap draws (one line of text each, parameters in order).
+ * range, the fitted values, and the bootstrap draws (one line of text each, parameters in order).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <math.h>
@@ -24,7 +24,7 @@ static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, c
 	return NULL;
 }
 
-/* One that is not finite is no number of JSON's and left out. */
+/* Sets a number; leaves out one that is not finite, which JSON lacks. */
 static void set_number(json_t *object, const char *key, double x)
 {
 	json_object_set_new(object, key, json_real(x));
@@ -39,7 +39,7 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 		const struct mq_fitted *group = NULL;
 		const struct mq_fit_param *p = fitted_param(c, fields->name, &group);
 
-		/* Zero stands for "not measured" in the fields that default to it. */
+		/* Zero means "not measured" in fields with default 0. */
 		if (!isfinite(x) || (x <= 0 && fields->initial <= 0 && fields->min <= 0))
 			continue;
 		json_t *value = json_object();

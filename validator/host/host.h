@@ -5,9 +5,8 @@
 
 #include "replay/rank.h"
 
-/* Operands come from a pool that is larger than the caches and is walked round, so that no kernel finds its operands
- * hot by accident. Inputs are random and never overwritten: results cannot drift to infinities or denormals, which
- * would change the speed. */
+/* Operands come in turn from a pool larger than the caches, so that they are not in cache by accident. Inputs are
+ * random and never overwritten, so results cannot become infinities or denormals, which would change the speed. */
 struct host_pool {
 	char *in, *out; /* owned */
 	size_t size, in_at, out_at;
@@ -19,21 +18,21 @@ void host_pool_fini(struct host_pool *pool);
 void *host_pool_in(struct host_pool *pool, size_t bytes);
 void *host_pool_out(struct host_pool *pool, size_t bytes);
 
-/* Bytes of the largest single operand and of all inputs of a kernel: what a pool must hold. */
+/* Bytes that a pool must hold for a kernel: its largest operand and all its inputs. */
 size_t host_kernel_need(const struct mq_kernel *kernel);
 /* MQ_EINPUT: an element type that the CPU has no routine for. */
 enum mq_status host_kernel_check(const struct mq_kernel *kernel, struct mq_err *err);
-/* Runs one kernel; `poll` is called between its parts so that messages move on. */
+/* Runs one kernel; calls `poll` between its parts so that messages advance. */
 void host_kernel_run(struct host_pool *pool, const struct mq_kernel *kernel, void (*poll)(void *), void *context);
 /* A copy of `bytes` (MQ_TASK_COPY). */
 void host_copy_run(struct host_pool *pool, double bytes);
 
-/* ---- how ranks move data: over MPI (parts/mpi.c, a library of its own, opened only where mpirun joined the ranks), or
- * over maquette-replay's wire (wire.c), which needs no MPI ---------------------------------------------------- */
+/* ---- transports: MPI (parts/mpi.c, a separate library, opened only if mpirun started the ranks), or maquette-replay's
+ * wire (wire.c), which needs no MPI ---------------------------------------------------- */
 
 struct host_script;
 
-/* One posted task: buffers hold what its bytes need on every member (whole parts of whole elements). */
+/* One posted task; its buffers have room for the task's bytes on every member (whole parts of whole elements). */
 struct host_call {
 	const struct host_script *script;
 	uint32_t id;
@@ -44,15 +43,15 @@ struct host_call {
 struct host_talk {
 	size_t state_size;
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session, struct mq_err *err);
-	/* How many ranks share this machine and which of them this is; are they bound to cores apart? */
+	/* Sets the rank's index among the machine's ranks, their number, and whether each has cores of its own. */
 	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
-	/* Communicators and the like of a schedule: all ranks, in the same order. May be NULL, as `close` may. */
+	/* Makes a schedule's communicators and the like; all ranks in the same order. It and `close` may be NULL. */
 	enum mq_status (*prepare)(void *state, struct host_script *script, struct mq_err *err);
 	/* Bytes of one member's buffer for a collective. */
 	size_t (*room)(const struct mq_schedule *schedule, const struct mq_task *task);
 	bool (*can_post)(void *state, const struct mq_task *task);
 	void (*post)(void *state, const struct host_call *call);
-	/* Moves on what was posted; tells of each task that has ended. */
+	/* Advances the posted tasks; calls `ended` for each that has ended. */
 	enum mq_status (*poll)(void *state, void (*ended)(void *context, uint32_t id), void *context,
 			       struct mq_err *err);
 	uint32_t (*under_way)(void *state); /* a posted task, or MQ_NONE */
@@ -65,22 +64,22 @@ extern const struct host_talk host_talk_wire;
 /* Exported by the library under host/ of the executors' folder. */
 MQ_API extern const struct host_talk host_talk_mpi;
 
-/* ---- run.c: what one rank does for one schedule: its streams, matched messages and communicators --------------- */
+/* ---- run.c: one rank's part of one schedule: its streams, matched messages and communicators --------------- */
 
 struct host_script {
 	const struct mq_schedule *schedule;
-	uint32_t device; /* = rank; no lanes where the schedule has fewer devices */
+	uint32_t device; /* = rank; no lanes if the schedule has fewer devices */
 	struct mq_lane lane[MQ_N_STREAMS];
 	uint32_t n_local;
 	uint32_t *match, *call; /* see mq_schedule_match */
-	void *talk;             /* communicators and the like of the rank's talk */
+	void *talk;             /* the transport's communicators and the like */
 	uint32_t *next_call;    /* [n_comms] */
 	uint8_t *done;          /* [n_tasks] 1 finished, 2 posted */
 };
 
 struct host_rank {
 	double deadline_s;
-	bool yield; /* more ranks than cores: give way while waiting */
+	bool yield; /* more ranks than cores: yield while waiting */
 	const struct mq_replay_session *session;
 	const struct mq_ranks *ranks;
 	const struct host_talk *talk;

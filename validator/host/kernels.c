@@ -1,10 +1,10 @@
-/* kernels.c - the kernels of a schedule on CPU cores: GEMMs by OpenBLAS, the memory-bound ones as streaming loops over
- * the bytes that the schedule states.
+/* kernels.c - runs a schedule's kernels on CPU cores: GEMMs by OpenBLAS, memory-bound kernels as streaming loops over
+ * the schedule's bytes.
  *
  * Attention is run as its two GEMMs per head (five in the backward pass) with a softmax sweep between them;
- * convolutions as the GEMM they imply, without the unfolding. Timed kernels (profiled models) spin for their time.
+ * convolutions as the implicit GEMM, without unfolding (im2col). Timed kernels (profiled models) spin for their time.
  *
- * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
+ * Not supported: 16-bit and 8-bit types, for which OpenBLAS has no general routine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include "maquette/rng.h"
 #include "host/host.h"
 
-/* The loops are vectorised for what the machine has; -O2 alone would leave them scalar. */
+/* Vectorises loops for the machine's instruction set; -O2 alone would leave them scalar. */
 #define STREAM __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 
-enum { LINE = 64, SKEW = 320 /* keeps operands of equal size off the same cache sets */, DRAWN = 8 << 20 };
+enum { LINE = 64, SKEW = 320 /* keeps operands of equal size in different cache sets */, DRAWN = 8 << 20 };
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed
 		in[i] = (float)(.25 + .75 * (double)(bits >> 40) * 0x1p-24) * (bits & 1 ? 1.f : -1.f);
 		in[i + 1] = (float)(.25 + .75 * (double)(bits >> 16 & 0xffffff) * 0x1p-24) * (bits & 2 ? 1.f : -1.f);
 	}
-	for (size_t have = drawn; have < size; have *= 2) /* drawing all of them would take longer than many a replay */
+	for (size_t have = drawn; have < size; have *= 2) /* repeat the drawn ones: drawing all would take too long */
 		memcpy(pool->in + have, pool->in, size - have < have ? size - have : have);
 	memset(pool->out, 0, size);
 	return MQ_OK;
@@ -121,7 +121,7 @@ static void gather_rows(struct host_pool *pool, size_t bytes, size_t row)
 	char *out = host_pool_out(pool, rows * row);
 
 	for (size_t i = 0; i < rows; i++) {
-		at = (at * 1103515245u + 12345u) % span; /* as random as token ids need to be */
+		at = (at * 1103515245u + 12345u) % span; /* random enough for token ids */
 		memcpy(out + i * row, pool->in + at * row, row);
 	}
 }
@@ -161,7 +161,7 @@ static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*p
 	}
 }
 
-/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four GEMMs. */
+/* Per head: scores = Q K^T, softmax, context = scores V; backward: the scores again and four more GEMMs. */
 static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), heads = dim(k->count);
@@ -185,7 +185,7 @@ static void run_attention(struct host_pool *pool, const struct mq_kernel *k, voi
 	}
 }
 
-/* Bytes are walked in parts of a pool's half, at most. */
+/* Streams over bytes in parts of at most half a pool. */
 static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*poll)(void *), void *context)
 {
 	size_t left = (size_t)fmax(bytes, 0), part = pool->size / 2;
@@ -217,7 +217,7 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 	case MQ_KERNEL_ATTENTION:
 		run_attention(pool, k, poll, context);
 		break;
-	case MQ_KERNEL_RECURRENT: /* m serial steps of [rows x k][k x n], rows from the FLOPs */
+	case MQ_KERNEL_RECURRENT: /* m serial steps of [rows x k][k x n]; the FLOPs give the rows */
 		step.m = k->flop / (2.0 * dim(k->m) * dim(k->n) * dim(k->k));
 		step.count = 1;
 		for (blasint i = 0; i < dim(k->m); i++)
@@ -242,7 +242,7 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 		for (double end = mq_seconds(CLOCK_MONOTONIC) + k->time_s; mq_seconds(CLOCK_MONOTONIC) < end;)
 			;
 		break;
-	case MQ_KERNEL_CALL: /* of other software: this one's host has calls of its own */
+	case MQ_KERNEL_CALL: /* calls of other software; here the host makes its own */
 	case MQ_KERNEL_WAIT:
 		break;
 	case MQ_N_KERNEL_KINDS:
@@ -273,7 +273,7 @@ size_t host_kernel_need(const struct mq_kernel *k)
 		return 4096; /* streamed in parts */
 	if (k->kind == MQ_KERNEL_RECURRENT)
 		m = dim(k->flop / (2 * m * n * depth));
-	/* No machine has 1e18 bytes: the allocation reports that they cannot be had. */
+	/* 1e18 bytes: the allocation fails and reports it. */
 	return (size_t)fmin(stored_size(k) * (m * depth + depth * n + m * n), 1e18) + 4096;
 }
 

@@ -1,20 +1,20 @@
 /* run.c - one rank's progress engine: all streams of a device on one core.
  *
- * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a computation is ready,
- * the lowest task id runs to its end while posted communication is polled between kernels; with nothing to compute, the
- * core polls. So no order of streams can block another: the schedule's own freedom from deadlock carries over. A group
- * of tasks on one stream is posted at once. How data moves: host.h.
+ * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if compute is ready, the
+ * lowest task runs to its end while posted communication is polled between kernels; else the core polls. So no stream
+ * can block another, and a schedule free of deadlock stays so. A group of tasks on one stream is posted at once.
+ * Transports: host.h.
  *
- * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the calibration of a
- * CPU device says (serial_comm). Per task two readings each of the clock, of the thread's own time and of its switches:
- * 0.5 us. SPDX-License-Identifier: Apache-2.0 */
+ * Communication needs the CPU: overlap as on a GPU is impossible, as the calibration of a CPU device says
+ * (serial_comm). Overhead per task: two readings each of the clock, of the thread's CPU time and of its context
+ * switches, 0.5 us. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <sys/resource.h>
 
 #include "host/host.h"
 
-/* ---- a schedule as one rank sees it ------------------------------------------------------------ */
+/* ---- one rank's part of a schedule ------------------------------------------------------------ */
 
 static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t, struct mq_err *err)
 {
@@ -53,7 +53,7 @@ struct run {
 	struct mq_replay_sample *sample;
 	double start_s, last_progress_s;
 	uint32_t n_done;
-	enum mq_status status; /* of polling: a rank may die while a kernel runs */
+	enum mq_status status; /* of polling, since a rank may die while a kernel runs */
 	struct mq_err *err;
 };
 
@@ -76,7 +76,7 @@ static double since_start(const struct run *run)
 static void begin(struct run *run, uint32_t task)
 {
 	run->sample->switches[task] = switches_now();
-	run->sample->lost_s[task] = mq_seconds(CLOCK_THREAD_CPUTIME_ID); /* on a core until now */
+	run->sample->lost_s[task] = mq_seconds(CLOCK_THREAD_CPUTIME_ID); /* so far; the difference at the end */
 	run->sample->start_s[task] = since_start(run);
 }
 
@@ -103,7 +103,7 @@ static bool deps_done(const struct host_script *script, const struct mq_task *t)
 	return true;
 }
 
-/* Posts a task that may run. MPI wants the calls of a communicator in one order on all members. */
+/* Posts a task that may run. MPI needs the calls of a communicator in the same order on all members. */
 static void post(struct run *run, uint32_t id)
 {
 	const struct host_talk *talk = run->rank->talk;
@@ -138,7 +138,7 @@ static void poll_flights(void *context)
 
 /* Advances every lane past finished tasks, posts what may be posted; returns the computation to run next, or
  * MQ_NONE. */
-static uint32_t look_around(struct run *run)
+static uint32_t advance_lanes(struct run *run)
 {
 	const struct mq_task *task = run->script->schedule->task;
 	uint32_t next = MQ_NONE;
@@ -152,7 +152,7 @@ static uint32_t look_around(struct run *run)
 			continue;
 		uint32_t head = lane->task[lane->next];
 		if (task[head].kind != MQ_TASK_COMPUTE && task[head].kind != MQ_TASK_COPY)
-			for (uint32_t i = lane->next, group = task[head].group;;) { /* what follows of its group too */
+			for (uint32_t i = lane->next, group = task[head].group;;) { /* and the rest of its group */
 				post(run, lane->task[i]);
 				if (!group || ++i == lane->n || task[lane->task[i]].group != group)
 					break;
@@ -202,7 +202,7 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 	uint32_t spins = 0;
 
 	while (run->n_done < run->script->n_local) {
-		uint32_t before = run->n_done, next = look_around(run);
+		uint32_t before = run->n_done, next = advance_lanes(run);
 
 		poll_flights(run);
 		if (next != MQ_NONE)
@@ -213,7 +213,7 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 			spins = 0;
 			continue;
 		}
-		/* Free where nobody else wants the core. */
+		/* costs nothing if no other thread wants the core. */
 		if (run->rank->yield || (run->rank->session->wire && spins % 64 == 63))
 			sched_yield();
 		if (++spins < SPINS_PER_CHECK)

@@ -1,5 +1,5 @@
-/* wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there is
- * no MPI. See host.h. SPDX-License-Identifier: Apache-2.0 */
+/* wire.c - transport of the host executor over maquette-replay's wire, in runs with other executors or without MPI. See
+ * host.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static enum mq_status open_wire(void *state, const struct mq_replay_session *ses
 	struct talk *t = state;
 
 	t->session = session;
-	t->wire = session->wire; /* NULL: a single rank, which has nobody to talk to */
+	t->wire = session->wire; /* NULL: a single rank */
 	t->ranks = session->ranks;
 	for (int i = MAX_FLIGHTS - 1; i >= 0; i--) {
 		t->flight[i].next = t->idle;
@@ -51,7 +51,7 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 
 	*local = t->session->options->local;
 	*locals = t->session->n_own;
-	/* A launcher of others that bound this rank gave it these cores. */
+	/* Another launcher bound this rank to its own cores. */
 	*apart = !getenv("MAQUETTE_LAUNCHED") && !sched_getaffinity(0, sizeof(set), &set) &&
 		 CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -87,7 +87,7 @@ static void post(void *state, const struct host_call *call)
 		return;
 	}
 	bool send = task->kind == MQ_TASK_SEND;
-	/* Only read from. */
+	/* A send only reads it. */
 	f->data = send ? (void *)(uintptr_t)call->in : call->out;
 	f->transfer = (struct mq_transfer){ .peer = task->peer,
 					    .send = send,

@@ -1,9 +1,9 @@
-/* assign.c - which executor runs which rank of a run, and schedules brought to that numbering.
+/* assign.c - assigns ranks to executors, and renumbers schedules accordingly.
  *
- * A rank is a process with one device for all schedules of the run, so its kind must be the same in all of them. Where
- * a run has both kinds, the devices of every schedule are renumbered: first those of the executor that was asked for,
- * then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A rank is a process with one device for all schedules of the run, so the device's kind must be the same in all of
+ * them. In a run with both kinds the devices of every schedule are renumbered: first those of the executor asked for,
+ * then the CPUs. A schedule with fewer devices than the run leaves the other ranks idle. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 /* ---- plug-ins --------------------------------------------------------------------------------- */
 
-/* PLUGINS/NAME.so, its symbol, its ABI. */
+/* Loads PLUGINS/NAME.so and checks its symbol and ABI. */
 static enum mq_status load_executor(const char *folder, const char *name, struct mq_arena *arena,
 				    const struct mq_replay_executor **executor, struct mq_err *err)
 {
@@ -31,7 +31,7 @@ static enum mq_status load_executor(const char *folder, const char *name, struct
 						(int)strlen(file[i]) - 3, file[i]);
 		return mq_bad(err, "--executor %s: no such executor in %s (there are: %s)", name, folder, known);
 	}
-	/* The ranks' MPI resolves symbols of its own plug-ins globally. */
+	/* MPI's own plug-ins resolve symbols globally. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (!library)
 		return mq_fail(err, MQ_ENODEV, "executor '%s' cannot be loaded: %s", name, dlerror());
@@ -145,7 +145,7 @@ enum mq_status replay_assign(struct replay_job *job, struct mq_err *err)
 	for (uint32_t i = 0; i < s->n_schedules && k.cpus && k.others; i++)
 		renumber(job, &k, s->schedule[i]);
 	s->n_own = k.others ? k.others : k.cpus;
-	/* MPI joins only ranks of its own. */
+	/* MPI connects only ranks that it started. */
 	job->spawn = (k.cpus && k.others) || job->executor->launcher == MQ_LAUNCH_SPAWN || set->local_ranks ||
 		     getenv("MAQUETTE_RANK");
 	return MQ_OK;
@@ -156,7 +156,7 @@ void replay_take_rank(struct replay_job *job, uint32_t rank)
 	struct mq_replay_session *s = &job->session;
 	uint32_t before = 0;
 
-	if (rank >= s->n_devices) /* more ranks than devices: idle ones of the first executor */
+	if (rank >= s->n_devices) /* ranks beyond the devices are idle ranks of the first executor */
 		return;
 	job->executor = s->owner[rank];
 	s->n_own = 0;
@@ -164,7 +164,7 @@ void replay_take_rank(struct replay_job *job, uint32_t rank)
 		before += i < rank && s->owner[i] == job->executor;
 		s->n_own += s->owner[i] == job->executor;
 	}
-	if (s->n_own < s->n_devices) /* the launcher counted all ranks of the machine alike */
+	if (s->n_own < s->n_devices) /* the launcher's index counts ranks of all executors */
 		job->set->options.local = before;
 }
 

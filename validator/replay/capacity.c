@@ -1,5 +1,5 @@
-/* capacity.c - what executors ask about a run: how large a pool of operands must be, and whose ranks are whose. See
- * maquette/executor.h. SPDX-License-Identifier: Apache-2.0 */
+/* capacity.c - queries of executors: the size of a pool of operands, the owner of ranks. See maquette/executor.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/executor.h"
 
 enum { SPARE_B = 65536 }; /* collectives round up to whole elements on all ranks */
@@ -28,7 +28,7 @@ size_t mq_replay_room(const struct mq_replay_session *session, size_t (*kernel_n
 
 bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n, const uint32_t *ranks)
 {
-	/* Ranks beyond the devices are idle ones of the first executor. */
+	/* Ranks beyond the devices are idle ranks of the first executor. */
 	const struct mq_replay_executor *own = session->owner[rank < session->n_devices ? rank : 0];
 
 	for (uint32_t i = 0; i < n; i++)

@@ -1,9 +1,9 @@
-/* launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
+/* launch.c - starts the ranks and watches them: a failure is one line, and no process is left behind.
  *
- * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank, told who they are by
- * MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own and die with this
- * process. Rank 0 sends a "." line every second on its standard output; silence for longer than the deadline ends the
- * run. Launchers' own chatter (mpirun explains a dead rank in ten lines) is kept back and reduced to the line that
+ * Ranks of an MPI executor run under one mpirun; all others are spawned here, one process per rank, which
+ * MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS identify. Children have their own process group and die with
+ * this process. Rank 0 writes a "." line every second to standard output; silence for longer than the deadline ends the
+ * run. Output of launchers (mpirun explains a dead rank in ten lines) is held back and reduced to the line that
  * matters. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,9 +39,9 @@ struct launch {
 	uint32_t n;
 	struct child child[MAX_RANKS_HERE];
 	struct pipe_reader out, report;
-	char said[512];    /* first line of ours that a rank wrote */
-	char chatter[256]; /* first line of anybody else */
-	int dead_rank;     /* as mpirun names it, -1 = none */
+	char error_line[512]; /* first error line of a rank */
+	char other_line[256]; /* first other line */
+	int dead_rank;        /* named by mpirun; -1 = none */
 	double last_beat_s;
 };
 static bool env_u32(const char *name, uint32_t *value)
@@ -69,10 +69,10 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!env_u32(names[i][0], rank) || !env_u32(names[i][1], size) || !*size)
 			continue;
-		/* A Slurm allocation without srun sets NTASKS and PROCID 0 for its one shell. */
+		/* In a Slurm allocation without srun NTASKS and PROCID 0 belong to the shell. */
 		if (!strncmp(names[i][0], "SLURM", 5) && !getenv("SLURM_STEP_ID"))
 			continue;
-		/* Slurm's PMI-2 does not tell the place on the node, Slurm does. */
+		/* PMI-2 of Slurm lacks the index on the node, Slurm has it. */
 		if (!env_u32(names[i][2], local) && !env_u32("SLURM_LOCALID", local))
 			*local = *rank;
 		return *rank < *size;
@@ -136,9 +136,9 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 
 	if (pipe2(out, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
 		return mq_fail(err, MQ_EBUG, "cannot start the ranks: %s", strerror(errno));
-	setenv("MAQUETTE_LAUNCHED", "1", 1); /* rank 0 then sends its signs of life */
+	setenv("MAQUETTE_LAUNCHED", "1", 1); /* rank 0 then writes "." lines */
 	if (!mpi && !l->job->set->options.rendezvous[0]) {
-		/* A file in this process's memory: the ranks find it as long as it lives, and nobody has to remove it. */
+		/* A memory file of this process: ranks find it while the process lives, and it need not be removed. */
 		int fd = memfd_create("maquette-rendezvous", MFD_CLOEXEC);
 
 		if (fd < 0)
@@ -167,31 +167,31 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* ---- listening ------------------------------------------------------------------------------- */
+/* ---- output of the ranks --------------------------------------------------------------------- */
 
-static void hear_out(struct launch *l, const char *line)
+static void pass_output(struct launch *l, const char *line)
 {
 	l->last_beat_s = mq_seconds(CLOCK_MONOTONIC);
 	if (strcmp(line, "."))
 		puts(line);
 }
 
-static void hear_report(struct launch *l, const char *line)
+static void keep_error(struct launch *l, const char *line)
 {
 	static const char mark[] = "maquette-replay: ", death[] = "process rank ";
 	const char *ours = strstr(line, mark), *rank = strstr(line, death);
 
-	/* A rank that noticed another one's end may speak before that one tells the cause. */
+	/* A rank that noticed another one's end may report it before that one reports the cause. */
 	bool cause = ours && !strstr(ours, "its connection closed");
-	if (ours && (!l->said[0] || (cause && strstr(l->said, "its connection closed"))))
-		snprintf(l->said, sizeof(l->said), "%s", ours + strlen(mark));
+	if (ours && (!l->error_line[0] || (cause && strstr(l->error_line, "its connection closed"))))
+		snprintf(l->error_line, sizeof(l->error_line), "%s", ours + strlen(mark));
 	if (rank && strstr(line, "exited on signal"))
 		l->dead_rank = atoi(rank + strlen(death));
-	if (!ours && !l->chatter[0] && line[0] && !strchr("-=[\n", line[0]))
-		snprintf(l->chatter, sizeof(l->chatter), "%s", line);
+	if (!ours && !l->other_line[0] && line[0] && !strchr("-=[\n", line[0]))
+		snprintf(l->other_line, sizeof(l->other_line), "%s", line);
 }
 
-static bool read_lines(struct launch *l, struct pipe_reader *r, void (*hear)(struct launch *, const char *))
+static bool read_lines(struct launch *l, struct pipe_reader *r, void (*take_line)(struct launch *, const char *))
 {
 	for (;;) {
 		ssize_t n = read(r->fd, r->text + r->used, sizeof(r->text) - 1 - r->used);
@@ -203,13 +203,13 @@ static bool read_lines(struct launch *l, struct pipe_reader *r, void (*hear)(str
 		char *line = r->text, *end;
 		while ((end = strchr(line, '\n'))) {
 			*end = '\0';
-			hear(l, line);
+			take_line(l, line);
 			line = end + 1;
 		}
 		r->used -= (size_t)(line - r->text);
 		memmove(r->text, line, r->used);
 		if (r->used == sizeof(r->text) - 1)
-			r->used = 0; /* a line longer than any of ours */
+			r->used = 0; /* longer than any error line */
 	}
 }
 
@@ -229,7 +229,7 @@ static uint32_t reap(struct launch *l)
 	return alive;
 }
 
-/* A signal before any exit code; an exit code of its own before MQ_ETIME, with which ranks end that only lost a peer. */
+/* The likeliest cause: a signal, else an exit code other than MQ_ETIME (ranks that only lost a peer), else that. */
 static const struct child *first_failure(const struct launch *l)
 {
 	const struct child *failed = NULL;
@@ -280,10 +280,10 @@ static enum mq_status verdict(const struct launch *l, const struct child *failed
 			       replay_rank_name(l->job, (uint32_t)l->dead_rank));
 	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
 	enum mq_status status = known ? (enum mq_status)code : MQ_ETIME;
-	if (l->said[0])
-		return mq_fail(err, status, "%s", l->said);
+	if (l->error_line[0])
+		return mq_fail(err, status, "%s", l->error_line);
 	return mq_fail(err, known && code > 1 ? status : MQ_ETIME, "the ranks ended with status %d%s%s", code,
-		       l->chatter[0] ? ": " : "", l->chatter);
+		       l->other_line[0] ? ": " : "", l->other_line);
 }
 
 static enum mq_status watch(struct launch *l, struct mq_err *err)
@@ -296,27 +296,27 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 	while (reap(l)) {
 		struct pollfd fds[2] = { { l->out.fd, POLLIN, 0 }, { l->report.fd, POLLIN, 0 } };
 
-		/* Once a rank has closed its end, poll returns at once: do not spin. */
+		/* Once a rank has closed its end, poll returns at once: sleep instead of spinning. */
 		if (poll(fds, 2, 100) > 0 && !((fds[0].revents | fds[1].revents) & POLLIN))
 			usleep(20000);
-		read_lines(l, &l->out, hear_out);
-		read_lines(l, &l->report, hear_report);
+		read_lines(l, &l->out, pass_output);
+		read_lines(l, &l->report, keep_error);
 		if (!failed && (failed = first_failure(l)))
 			failed_at = mq_seconds(CLOCK_MONOTONIC);
 		if (failed && mq_seconds(CLOCK_MONOTONIC) > failed_at + 0.5)
 			break;
 		if (!failed && mq_seconds(CLOCK_MONOTONIC) > l->last_beat_s + deadline) {
 			stop_all(l);
-			read_lines(l, &l->report, hear_report);
+			read_lines(l, &l->report, keep_error);
 			return mq_fail(err, MQ_ETIME,
 				       "no sign of life for %.3g s: stopped; a longer --deadline may be needed%s%s",
-				       deadline, l->said[0] ? ": " : "", l->said);
+				       deadline, l->error_line[0] ? ": " : "", l->error_line);
 		}
 	}
 	failed = first_failure(l);
 	stop_all(l);
-	read_lines(l, &l->out, hear_out);
-	read_lines(l, &l->report, hear_report);
+	read_lines(l, &l->out, pass_output);
+	read_lines(l, &l->report, keep_error);
 	return verdict(l, failed, err);
 }
 

@@ -1,8 +1,8 @@
-/* main.c - maquette-replay: runs schedule files on real devices and writes what was measured.
+/* main.c - maquette-replay: runs schedule files on real devices and writes the measurements.
  *
- * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder. Started by hand it
- * launches its own ranks (mpirun, or --local); started by mpirun, srun or torchrun it is one.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Needs neither SimGrid nor GSL, so it can be copied to a node with its executors/ folder. Started by hand it launches
+ * its ranks (mpirun, or --local); started by mpirun, srun or torchrun it is a rank. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <argp.h>
 #include <math.h>
 #include <signal.h>
@@ -83,7 +83,7 @@ static enum mq_status load_schedules(struct replay_job *job, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* A record in place of a schedule would be the end of it. */
+/* Refuses an output file that would overwrite a schedule. */
 static enum mq_status keep_schedules(const struct replay_job *job, struct mq_err *err)
 {
 	struct stat out, in;
@@ -101,8 +101,8 @@ static enum mq_status keep_schedules(const struct replay_job *job, struct mq_err
 	return MQ_OK;
 }
 
-/* What would run: tasks by kind, and the largest operands, which size the executors' buffers. */
-static void say_dry(const struct replay_job *job, const char *text)
+/* Prints what would run: tasks by kind, and the largest operands, which determine the executors' buffers. */
+static void print_dry_run(const struct replay_job *job, const char *text)
 {
 	printf("executor %s: %s\n", job->set->executor, text);
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
@@ -126,7 +126,7 @@ static void say_dry(const struct replay_job *job, const char *text)
 	       job->set->options.memory_B, job->set->warmup, job->set->reps);
 }
 
-/* Each executor of the run: are its devices and libraries there? `text`: what they say of them. */
+/* Checks devices and libraries of each executor of the run; `text`: their lines. */
 static enum mq_status check_all(const struct replay_job *job, char text[256], struct mq_err *err)
 {
 	const struct mq_replay_session *all = &job->session;
@@ -167,12 +167,12 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		printf("%u\t%s\n", n, text);
 		return MQ_OK;
 	}
-	if (set->dry_run) { /* works without the devices: their absence is part of the answer */
+	if (set->dry_run) { /* needs no devices: reports whether they are there */
 		struct mq_err why = MQ_ERR_INIT;
 
 		if (check_all(job, text, &why) != MQ_OK)
 			snprintf(text, sizeof(text), "cannot run here: %.230s", why.text);
-		say_dry(job, text);
+		print_dry_run(job, text);
 		return MQ_OK;
 	}
 	if (!set->out)
@@ -208,8 +208,8 @@ int main(int argc, char **argv)
 	};
 
 	argp_program_version = "maquette-replay " MQ_VERSION_TEXT;
-	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
-	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true count. */
+	signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes then fails the write */
+	/* An executor's BLAS reads this when loaded; the executor then sets the real number. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
 	mq_args_defaults(rows, &set);
 	set.options.rendezvous = meet ? meet : "";

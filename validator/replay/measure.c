@@ -1,8 +1,8 @@
 /* measure.c - warm-up and repetitions of all schedules of a run.
  *
  * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on every rank),
- * so that drift of clocks and temperature hits all alike instead of the last one. Rank 0 writes; "." lines on its
- * standard output tell a launcher that the run is alive. SPDX-License-Identifier: Apache-2.0 */
+ * so that drift of clocks and temperature affects all equally. Rank 0 writes the files; its "." lines on standard
+ * output tell a launcher that the run is alive. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -20,28 +20,28 @@
 #include "replay/replay.h"
 
 enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DEADLINES = 10 };
-#define ALIGN_S 10. /* crystals differ by some 10 us a second: 100 us after this, less than a late rank is allowed */
-/* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
+#define ALIGN_S 10. /* clocks drift by some 10 us per second: 100 us in this time, less than a rank may be late */
+/* Lead between announcing the common start and the start: doubled while a rank is late, up to MARGIN_MOST_S. */
 #define MARGIN_S      100e-6
 #define MARGIN_MOST_S 4e-3
 #define SPIN_S        150e-6
 #define LATE_SHARE    .005  /* of the step */
-#define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
+#define LATE_S        10e-6 /* an undisturbed waiting thread is late by less than 1 us */
 
 /* ---- the measured timeline -------------------------------------------------------------------
  *
  * The columns of a simulated one, plus the sample, the involuntary context switches during the task and the time they
- * took, and marks that make a sample unfit for fitting. Errors of a write are told when the file is closed. */
+ * took, and marks of samples unfit for fitting. Write errors are reported when the file is closed. */
 
 struct record {
 	struct mq_csv_writer csv;
-	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor */
+	const uint32_t *found; /* [devices] mq_replay_executor.found of each */
 	uint32_t n;            /* samples so far */
 };
 
 enum { KIND_B = 128 };
 
-/* "compute", or "compute~conv+optimizer" where kernels run as something else. */
+/* "compute", or "compute~conv+optimizer" if kernels are replaced by others. */
 static void kind_of(const struct mq_schedule *schedule, const struct mq_task *task,
 		    const struct mq_replay_executor *executor, uint32_t found, char text[KIND_B])
 {
@@ -84,7 +84,7 @@ static void record_sample(struct record *record, const struct mq_schedule *sched
 	}
 }
 
-/* The schedule's file without its folder and what follows the first point. */
+/* The schedule's file name up to the first '.', without folder. */
 static const char *stem(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
 {
 	const char *path = job->set->path[index], *base = strrchr(path, '/');
@@ -105,7 +105,7 @@ const char *replay_record_path(const struct replay_job *job, uint32_t index, str
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* While an executor opens: see say_opening. */
+/* While an executor opens: see write_beats. */
 struct opening {
 	pthread_t thread;
 	bool running;
@@ -120,15 +120,15 @@ struct measure {
 	struct mq_ranks ranks;
 	struct mq_replay_sample sample;
 	struct record *record;     /* [n_schedules], rank 0 only */
-	uint32_t *order, *bytes;   /* bytes: [ranks] that each sends to rank 0 */
+	uint32_t *order, *bytes;   /* bytes: [ranks] bytes that each sends to rank 0 */
 	double *mine, *all;        /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
 	uint32_t most;             /* tasks of a schedule */
-	double margin_s, latest_s; /* latest_s: of the ranks, at the last start; rank 0 */
+	double margin_s, latest_s; /* latest_s: largest delay at the last start, on rank 0 */
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
-	double aligned_s;          /* when the ranks' clocks were aligned last */
-	double begin_s, longest_s; /* when all began; the longest run of a schedule so far */
+	double aligned_s;          /* time of the last alignment of clocks */
+	double begin_s, longest_s; /* begin of the whole; longest run of a schedule so far */
 	struct opening opening;
 };
 
@@ -136,16 +136,16 @@ static void heartbeat(struct measure *m)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* asked after every step: cheap will do */
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* coarse, since it is read after every step */
 	if (now.tv_sec == m->beat.tv_sec || m->job->session.options->rank ||
-	    !getenv("MAQUETTE_LAUNCHED")) /* nobody listens */
+	    !getenv("MAQUETTE_LAUNCHED")) /* no launcher reads it */
 		return;
 	m->beat = now;
 	fputs(".\n", stdout);
 	fflush(stdout);
 }
 
-/* Rank 0 has the tasks of all ranks. If one came late, the next start is told earlier. */
+/* Rank 0 unpacks the tasks of all ranks; if one was late, it doubles the lead of the next start. */
 static void unpack(struct measure *m, const struct mq_schedule *s)
 {
 	struct mq_replay_sample *sample = &m->sample;
@@ -215,8 +215,8 @@ static double steal_now(void)
 	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because others had its core,
- * has lost that time: noted with its first task. */
+/* Runs one schedule once on all ranks from a common start. The delay of a rank whose core was taken by others counts as
+ * time lost of its first task. */
 static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err *err)
 {
 	const struct mq_schedule *s = m->job->session.schedule[index];
@@ -228,7 +228,7 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	start_s = r->now(r->state) + m->margin_s;
 	MQ_TRY(r->broadcast(r->state, &start_s, sizeof(start_s), err));
 	late_s = r->now(r->state) - start_s;
-	/* Long margins are slept through: a thread that spins loses its core when it needs it. */
+	/* Sleep through a long lead: a thread that spins loses its core when it needs it. */
 	if (late_s < -2 * SPIN_S)
 		usleep((useconds_t)(1e6 * (-late_s - SPIN_S)));
 	m->sample.throttled = false;
@@ -246,8 +246,8 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	return MQ_OK;
 }
 
-/* To settle, runs on until its steps have lasted for so long; else again as long as a rank came late by more than a fit
- * would notice: the last try counts, marked. */
+/* Runs a schedule repeatedly: to settle, until its steps have lasted settle_s; else until no rank is late by more than
+ * a fit would notice. The last try counts, marked. */
 static enum mq_status run_on(struct measure *m, uint32_t index, bool settle, struct mq_err *err)
 {
 	const struct mq_ranks *r = &m->ranks;
@@ -266,7 +266,7 @@ static enum mq_status run_on(struct measure *m, uint32_t index, bool settle, str
 	return MQ_OK;
 }
 
-/* Between repetitions, when rank 0 finds that it is time. */
+/* Aligns the clocks between repetitions, when rank 0 decides so. */
 static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 {
 	const struct mq_ranks *r = &m->ranks;
@@ -297,7 +297,7 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, bool *spent, s
 		uint32_t s = m->order[i];
 		struct record *record = r->rank ? NULL : &m->record[s];
 
-		*spent = budget_s > 0 && from_s - m->begin_s + m->longest_s > budget_s; /* rank 0 knows */
+		*spent = budget_s > 0 && from_s - m->begin_s + m->longest_s > budget_s; /* decided by rank 0 */
 		if (budget_s > 0)
 			MQ_TRY(r->broadcast(r->state, spent, sizeof(*spent), err));
 		if (*spent)
@@ -306,7 +306,7 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, bool *spent, s
 		MQ_TRY(run_on(m, s, false, err));
 		double took_s = mq_seconds(CLOCK_MONOTONIC) - from_s;
 		m->longest_s = fmax(m->longest_s, took_s);
-		/* A run that takes a third of its schedule's share of the budget is too long to warm up with. */
+		/* No warm-up if a run takes more than a third of its schedule's share of the budget. */
 		bool counts = rep >= job->set->warmup || (budget_s > 0 && 3 * n * took_s > budget_s);
 		if (counts && record && record->n < job->set->reps)
 			record_sample(record, job->session.schedule[s], job->session.owner, record->n++, &m->sample);
@@ -343,7 +343,7 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 
 enum { TEXT_B = 8192 };
 
-/* Is this the first rank of its executor? That one describes it. */
+/* Is this the first rank of its executor, which describes it? */
 static bool describes(const struct replay_job *job, uint32_t rank)
 {
 	for (uint32_t i = 0; i < rank && rank < job->session.n_devices; i++)
@@ -373,7 +373,7 @@ static enum mq_status gather_text(struct measure *m, char **text, struct mq_err 
 	return MQ_OK;
 }
 
-/* A file next to the timelines: DIR/NAME of several schedules, FILE.NAME of one. */
+/* Path of a file beside the timelines: DIR/NAME for several schedules, FILE.NAME for one. */
 static const char *sibling(struct measure *m, const char *name)
 {
 	const struct replay_settings *set = m->job->set;
@@ -382,7 +382,7 @@ static const char *sibling(struct measure *m, const char *name)
 				  mq_arena_printf(&m->arena, "%s.%s", replay_record_path(m->job, 0, &m->arena), name);
 }
 
-/* What schedule `index` makes its devices hold; rank 0 writes a row per device and purpose. */
+/* Measures the memory of schedule `index`; rank 0 writes a row per device and purpose. */
 static enum mq_status hold_one(struct measure *m, uint32_t index, FILE *file, struct mq_err *err)
 {
 	const struct mq_replay_session *s = &m->job->session;
@@ -431,7 +431,7 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 	return status == MQ_OK ? closed : status;
 }
 
-/* Facts on the machine go next to the timelines, not into them: timelines stay comparable byte for byte. */
+/* Facts about the machine are written beside the timelines, so that timelines can be compared byte by byte. */
 static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
@@ -458,7 +458,7 @@ static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 
 	if (!set->options.rank)
 		MQ_TRY(open_records(m, err));
-	/* How the devices of this machine are joined: calibrate makes a platform of it. */
+	/* Links between this machine's devices, from which calibrate makes a platform. */
 	if (!set->options.rank && !set->options.share_gpu && set->n_paths > 1 && m->job->executor->topology)
 		MQ_TRY(m->job->executor->topology(m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out),
 						  err));
@@ -499,9 +499,9 @@ static void make_room(struct measure *m)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Pools are filled and communicators made in calls that may take longer than any other wait: a thread tells the
- * launcher meanwhile that rank 0 is there, though not for ever. */
-static void *say_opening(void *opaque)
+/* A thread of rank 0 that writes "." lines, for a limited time, while pools are filled and communicators made, which
+ * may take longer than any other wait. */
+static void *write_beats(void *opaque)
 {
 	struct opening *o = opaque;
 
@@ -513,7 +513,7 @@ static void *say_opening(void *opaque)
 	return NULL;
 }
 
-/* Ranks meet before their executors open. */
+/* Connects the ranks before their executors open. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {
 	struct replay_job *job = m->job;
@@ -552,8 +552,8 @@ enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);
 	m.state = mq_arena_alloc(&m.arena, job->executor->state_size);
-	/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody else
-	 * reads the variable. A folder that cannot be made is reported when the timelines are opened. */
+	/* If an executor lacks the links between GPUs, NCCL's topology dump may have them: calibrate looks for both.
+	 * Only NCCL reads the variable. Failure to make the folder is reported when the timelines are opened. */
 	if (!set->options.rank && !set->options.share_gpu && set->n_paths > 1) {
 		mkdir(set->out, 0777);
 		setenv("NCCL_TOPO_DUMP_FILE", mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
@@ -566,7 +566,7 @@ enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 
 		o->most_ms = (uint32_t)fmin(1e9, OPENING_DEADLINES * 1e3 * options->deadline_s);
 		o->running = !options->rank && getenv("MAQUETTE_LAUNCHED") &&
-			     !pthread_create(&o->thread, NULL, say_opening, o);
+			     !pthread_create(&o->thread, NULL, write_beats, o);
 		status = open_executor(&m, err);
 		atomic_store(&o->done, true);
 		if (o->running)

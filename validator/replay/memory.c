@@ -1,12 +1,12 @@
-/* memory.c - the memory that a plan says its devices hold, held for real: what is in use, as the device or the kernel
- * counts it, before and at the worst moment.
+/* memory.c - allocates the memory that a plan's devices hold, and measures the memory in use, as the device or the
+ * kernel counts it, before and at the peak.
  *
- * After the repetitions, untimed, each rank walks the computations of its device in the schedule's order:
- * parameters, gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations from
- * its forward to the end of its backward, what a pass needs in addition while it lasts. So how many micro-batches are
- * in flight is the schedule's doing, not the memory model's. Sizes are the model's: what is measured is their sum over
- * time, what the allocator makes of it, and what the process takes in addition (context, libraries, communicators).
- * SPDX-License-Identifier: Apache-2.0 */
+ * After the repetitions, untimed, each rank walks the computations of its device in the schedule's order: parameters,
+ * gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations from its forward
+ * pass to the end of its backward pass, further memory of a pass during it. So the schedule, not the memory model,
+ * decides how many micro-batches are in flight. Sizes are the model's: measured are their sum over time, the
+ * allocator's overhead, and further memory of the process (context, libraries, communicators). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -27,8 +27,8 @@ struct hold {
 	const struct mq_schedule *s;
 	uint32_t device;
 	double base_B, now_B, *value; /* [REPLAY_HELD_VALUES] */
-	struct block *kept;           /* [n_tasks] activations, under the first forward task */
-	struct mq_err err;            /* of the first block that could not be had */
+	struct block *kept;           /* [n_tasks] activations, at the index of the first forward task */
+	struct mq_err err;            /* of the first failed allocation */
 	bool full;
 };
 static struct block take(struct hold *h, double bytes)
@@ -58,7 +58,7 @@ static bool computes(const struct hold *h, uint32_t id)
 	return h->s->task[id].device == h->device && h->s->task[id].kind == MQ_TASK_COMPUTE;
 }
 
-/* The first task of the micro-batch's forward: its activations are kept under it. */
+/* The micro-batch's first forward task, the index of its activations in kept[]. */
 static uint32_t keeper(const struct hold *h, uint32_t id)
 {
 	const struct mq_task *t = &h->s->task[id];
@@ -69,7 +69,7 @@ static uint32_t keeper(const struct hold *h, uint32_t id)
 	return id;
 }
 
-/* Does a later task need what was kept for this micro-batch? */
+/* Does a later task need the micro-batch's kept activations? */
 static bool needed_after(const struct hold *h, uint32_t id)
 {
 	const struct mq_task *t = &h->s->task[id];
@@ -81,7 +81,7 @@ static bool needed_after(const struct hold *h, uint32_t id)
 	return false;
 }
 
-/* `first` .. `last`: the pass. */
+/* Allocates and frees the memory of a pass, tasks `first` .. `last`. */
 static void pass(struct hold *h, uint32_t first, uint32_t last)
 {
 	const struct mq_task *t = &h->s->task[first];
@@ -109,7 +109,7 @@ static void pass(struct hold *h, uint32_t first, uint32_t last)
 		give(h, kept);
 }
 
-static void walk(struct hold *h)
+static void walk_passes(struct hold *h)
 {
 	const struct mq_task *task = h->s->task;
 	uint32_t first = MQ_NONE, last = MQ_NONE;
@@ -174,7 +174,7 @@ void replay_hold(const struct mq_replay_executor *executor, void *state, const s
 	value[REPLAY_HELD_PROCESS] = h.base_B - value[REPLAY_HELD_BUFFERS];
 	take_static(&h, fixed);
 	double static_B = h.now_B - h.base_B;
-	walk(&h);
+	walk_passes(&h);
 	value[REPLAY_HELD_DYNAMIC] = fmax(0, value[REPLAY_HELD_PEAK] - static_B);
 	value[REPLAY_HELD_FULL] = h.full;
 	for (uint32_t i = 0; i < schedule->n_tasks; i++)

@@ -1,5 +1,5 @@
-/* rank.h - what each executor keeps of its rank: the tasks of its streams, and operands that walk round a pool.
- * SPDX-License-Identifier: Apache-2.0 */
+/* rank.h - shared by executors: the tasks of a rank's streams, and operands from a pool. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef MQ_REPLAY_RANK_H
 #define MQ_REPLAY_RANK_H
 
@@ -10,7 +10,7 @@ struct mq_lane {
 	uint32_t *task; /* [n] ids in stream order */
 };
 
-/* The tasks of a device by stream; how many there are. */
+/* Lists the tasks of a device by stream; returns the number of streams that have any. */
 static inline uint32_t mq_lanes_of(const struct mq_schedule *s, uint32_t device, struct mq_arena *arena,
 				   struct mq_lane lane[MQ_N_STREAMS])
 {
@@ -28,7 +28,7 @@ static inline uint32_t mq_lanes_of(const struct mq_schedule *s, uint32_t device,
 	return n;
 }
 
-/* The next `bytes` of a block of `size`, from its beginning again where they do not fit; then on by whole `lines`. */
+/* The next `bytes` of a block of `size`, from its start if they do not fit; *at advances by whole lines. */
 static inline void *mq_pool_take(char *base, size_t *at, size_t size, size_t bytes, size_t skew, size_t line)
 {
 	if (bytes > size - *at)

@@ -1,11 +1,11 @@
-/* rendezvous.c - ranks find each other, whoever started them: a star of TCP connections around rank 0.
+/* rendezvous.c - connects the ranks under any launcher: a star of TCP connections around rank 0.
  *
  * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by rename, so that
- * nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard by nobody beyond the
- * machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects without the run's
- * token (of a file; else made of the job's name, which keeps out strays alone) is turned away. Used for barriers,
- * NCCL's ids, gathering times and noticing dead ranks; never for the traffic that is measured. All waits end at the
- * deadline and name the rank that is missing. SPDX-License-Identifier: Apache-2.0 */
+ * nobody reads half of it); "memory:PATH": the same in a memory file of the launcher, listening on the loopback alone;
+ * "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). A connection without the run's token
+ * (from the file; else a hash of the job's name, which only keeps out strays) is refused. Used for barriers, NCCL's
+ * ids, gathering times and detecting dead ranks; never for measured traffic. All waits end at the deadline and name a
+ * missing rank. SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,15 +24,15 @@
 #include "maquette/rng.h"
 #include "replay/replay.h"
 
-enum { CLOCK_ROUNDS = 50, PLACE_B = 4352 /* a path, and what it begins with */ };
+enum { CLOCK_ROUNDS = 50, PLACE_B = 4352 /* a path and its prefix */ };
 
-/* What a rank says first. */
+/* The first message of a rank. */
 struct hello {
 	uint64_t token;
 	uint32_t rank, unused;
 };
 
-/* How long a connection may take to say it: others wait behind it. */
+/* Seconds that a connection may take to send it, while others wait. */
 #define HELLO_S 2.
 
 static double rendezvous_now(void *state)
@@ -51,7 +51,7 @@ static enum mq_status lost(uint32_t peer, const char *why, struct mq_err *err)
 
 enum moved { MOVED, LATE, CLOSED };
 
-/* Sends `out`, or receives into `in`. */
+/* Sends `out`, or receives into `in`, until a deadline. */
 static enum moved move_until(int fd, const char *out, char *in, size_t size, double until)
 {
 	for (size_t at = 0; at < size;) {
@@ -113,7 +113,7 @@ static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t 
 	return MQ_OK;
 }
 
-/* For this user's eyes; a link that another one has left there is not followed. */
+/* Writes address and token, readable by this user alone; does not follow another user's link. */
 static enum mq_status publish(const char *path, bool memory, uint16_t port, uint64_t token, struct mq_err *err)
 {
 	char draft[PLACE_B + 16], host[256] = "127.0.0.1";
@@ -133,7 +133,7 @@ static enum mq_status publish(const char *path, bool memory, uint16_t port, uint
 	return MQ_OK;
 }
 
-/* A node's own /tmp is no place for ranks of several. */
+/* Does the run have several machines, which share no /tmp? */
 static bool several_machines(void)
 {
 	const char *nodes = getenv("SLURM_STEP_NUM_NODES"), *ranks = getenv("OMPI_COMM_WORLD_SIZE"),
@@ -144,7 +144,7 @@ static bool several_machines(void)
 	return (nodes && strtol(nodes, NULL, 10) > 1) || (ranks && here && strcmp(ranks, here));
 }
 
-/* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
+/* Waits for rank 0's address; on one machine it is the loopback's, whatever the host name. */
 static enum mq_status look_up(const char *path, bool memory, double until, char host[256], char port[16],
 			      uint64_t *token, struct mq_err *err)
 {
@@ -181,8 +181,8 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 			"");
 }
 
-/* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
-static uint32_t hear_hello(const struct replay_rendezvous *m, int fd)
+/* The rank that has just connected; 0 = not one of this run, or silent. */
+static uint32_t take_hello(const struct replay_rendezvous *m, int fd)
 {
 	struct hello hello = { 0 };
 
@@ -208,7 +208,7 @@ static enum mq_status accept_all(struct replay_rendezvous *m, int fd, struct mq_
 		if (one < 0)
 			continue;
 		setsockopt(one, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-		uint32_t who = hear_hello(m, one);
+		uint32_t who = take_hello(m, one);
 		if (!who) {
 			close(one);
 			continue;
@@ -256,7 +256,7 @@ static const char *job_name(void)
 	return job ? job : getenv("SLURM_JOB_ID");
 }
 
-/* A folder that only this user can write to: names in it may be guessed. */
+/* Makes a folder that only this user can write to, so that names in it may be predictable. */
 static enum mq_status own_folder(char folder[64], struct mq_err *err)
 {
 	struct stat st;
@@ -269,8 +269,8 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several
- * machines meet at a file of the folder they were started in, which launchers have them share. */
+/* The meeting point if no option gives it: from the environment of torchrun, PMIx or Slurm. Ranks of several machines
+ * use a file in the working directory, which launchers have them share. */
 static enum mq_status place_of(const struct mq_replay_options *o, char place[PLACE_B], struct mq_err *err)
 {
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"), *job = job_name();
@@ -281,7 +281,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[PLA
 	if (o->rendezvous && o->rendezvous[0]) {
 		snprintf(place, PLACE_B, "%s", o->rendezvous);
 	} else if (host && port) {
-		/* Of torchrun the agent itself listens on that port: the next one is ours. */
+		/* torchrun's agent listens on that port itself: take the next one. */
 		bool taken = getenv("TORCHELASTIC_RUN_ID") != NULL;
 
 		snprintf(place, PLACE_B, "tcp:%s:%ld", host, strtol(port, NULL, 10) + taken);
@@ -291,7 +291,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[PLA
 		if (!far)
 			MQ_TRY(own_folder(folder, err));
 		int at = snprintf(place, PLACE_B, far ? "file:.maquette-" : "file:%s/", folder);
-		for (int i = 0; i < 200 && job[i]; i++) /* a name, not a path */
+		for (int i = 0; i < 200 && job[i]; i++) /* make it a file name */
 			place[at++] = job[i] == '/' ? '_' : job[i];
 		place[at] = '\0';
 	} else {
@@ -300,7 +300,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[PLA
 	return MQ_OK;
 }
 
-/* Rank 0: hears all others, at a port that is agreed on or that a file tells. */
+/* Rank 0: accepts all other ranks at an agreed port, or at one that it writes to a file. */
 static enum mq_status host_ranks(struct replay_rendezvous *m, const char *path, const char *port, bool local,
 				 struct mq_err *err)
 {
@@ -343,7 +343,7 @@ static enum mq_status rendezvous_at(struct replay_rendezvous *m, char *place, st
 	return connect_to(m, host, port, until, err);
 }
 
-/* Half way through the fastest of many round trips with rank 0 (Cristian, 1989). */
+/* Offset by the midpoint of the fastest of many round trips with rank 0 (Cristian, 1989). */
 enum mq_status replay_rendezvous_align(struct replay_rendezvous *m, struct mq_err *err)
 {
 	double best = INFINITY, sent, theirs, back;
@@ -367,7 +367,7 @@ enum mq_status replay_rendezvous_align(struct replay_rendezvous *m, struct mq_er
 				}
 			}
 		}
-	/* Within the uncertainty of a machine's own clock there is nothing to correct. */
+	/* Smaller than the measurement's uncertainty: the ranks share a clock. */
 	if (fabs(m->clock_offset_s) < 2 * best && best < 1e-3)
 		m->clock_offset_s = 0;
 	return MQ_OK;
@@ -391,13 +391,13 @@ enum mq_status replay_rendezvous_open(struct replay_rendezvous *m, const struct 
 
 void replay_rendezvous_close(struct replay_rendezvous *m)
 {
-	for (uint32_t i = 0; i < m->size; i++) /* 0: never opened */
+	for (uint32_t i = 0; i < m->size; i++) /* 0: never connected */
 		if (m->fd[i] >= 0)
 			close(m->fd[i]);
 	m->size = 0;
 }
 
-/* ---- talking --------------------------------------------------------------------------------- */
+/* ---- barrier, broadcast, gather --------------------------------------------------------------------------------- */
 
 static enum mq_status rendezvous_broadcast(void *state, void *data, size_t size, struct mq_err *err)
 {

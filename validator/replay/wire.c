@@ -1,9 +1,9 @@
 /* wire.c - rings in shared memory between the ranks of one machine: see maquette/wire.h.
  *
- * Rank 0 makes an anonymous file in memory (memfd), which the others open through /proc, so that no name is left behind
- * however a run ends. There is a ring for each ordered pair of ranks. The receiver announces what it waits for (tag and
- * bytes); the sender takes announcements in any order, as its sends are posted, and streams one message after another:
- * a header, then the bytes. So a message whose receive is not posted never stands in the way of another.
+ * Rank 0 makes an anonymous memory file (memfd), which the others open through /proc, so that no file is left behind.
+ * Each ordered pair of ranks has a ring. The receiver announces the receives it has posted (tag and bytes); the sender
+ * matches its posted sends with announcements in any order and streams one message after another, each a header and its
+ * bytes. So a message whose receive is not posted never blocks another.
  *
  * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo size. Each is written
  * by one side only. A frame starts at a multiple of LINE. SPDX-License-Identifier: Apache-2.0 */
@@ -32,19 +32,19 @@ struct control {
 	_Alignas(LINE) struct announcement ask[ASKS];
 };
 
-/* One direction to or from a peer, as this rank sees it. */
+/* This rank's end of the ring to or from a peer. */
 struct lane {
 	struct control *control;
 	char *data;
 	struct mq_transfer *first, *last; /* posted, in order, until done */
-	uint64_t edge;                    /* where the next frame begins; sender: end of the last one begun */
+	uint64_t edge;                    /* start of the next frame; sender: end of the last one begun */
 	struct announcement *heard;       /* sender: announcements whose send is not posted yet */
 	uint32_t n_heard, heard_room;
-	uint32_t n_silent; /* receiver: posted receives that are not announced yet */
+	uint32_t n_silent; /* receiver: posted receives not announced yet */
 };
 
 struct mq_wire {
-	struct mq_arena arena; /* its own: announcements come while the session runs */
+	struct mq_arena arena; /* separate: announcements arrive while the session runs */
 	uint32_t rank, size;
 	char *map;
 	size_t map_B;
@@ -178,7 +178,7 @@ static struct mq_transfer *find(const struct lane *lane, uint64_t tag)
 	return t;
 }
 
-/* Receives are announced in the order posted; those that the list has no room for wait. */
+/* Announces receives in the order of posting; those without room in the list wait. */
 static void announce(struct lane *lane)
 {
 	struct control *c = lane->control;
@@ -202,7 +202,7 @@ static void announce(struct lane *lane)
 	}
 }
 
-static void hear(struct mq_wire *w, struct lane *lane)
+static void take_announcements(struct mq_wire *w, struct lane *lane)
 {
 	struct control *c = lane->control;
 	uint64_t n = atomic_load_explicit(&c->heard, memory_order_relaxed);
@@ -213,7 +213,7 @@ static void hear(struct mq_wire *w, struct lane *lane)
 	atomic_store_explicit(&c->heard, n, memory_order_release);
 }
 
-/* The transfer whose frame begins at the lane's edge: a header, then its bytes. */
+/* Makes `t` the transfer whose frame begins at the lane's edge. */
 static void take_frame(struct lane *lane, struct mq_transfer *t)
 {
 	t->first = lane->edge + LINE;
@@ -221,7 +221,7 @@ static void take_frame(struct lane *lane, struct mq_transfer *t)
 	t->active = true;
 }
 
-/* A frame begins once its header fits: the bytes follow as there is room. */
+/* Begins a frame if its header fits; the bytes follow when there is room. */
 static bool begin_frame(struct lane *lane, struct mq_transfer *t)
 {
 	struct control *c = lane->control;
@@ -250,7 +250,7 @@ static void send_side(struct mq_wire *w, struct lane *lane)
 	}
 	if (busy || !lane->first)
 		return;
-	hear(w, lane);
+	take_announcements(w, lane);
 	for (uint32_t i = 0; i < lane->n_heard; i++) {
 		struct mq_transfer *t = find(lane, lane->heard[i].tag);
 

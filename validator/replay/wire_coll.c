@@ -1,9 +1,9 @@
 /* wire_coll.c - collectives on host memory as rings of transfers (Thakur, Rabenseifner and Gropp, 2005): reduce-scatter
- * and all-gather of n-1 steps each, all-reduce as both, rooted ones as a chain, all-to-all as n-1 exchanges. What the
- * cost model calls the textbook ring.
+ * and all-gather of n-1 steps each, all-reduce as both, rooted ones as a chain, all-to-all as n-1 exchanges: the cost
+ * model's textbook ring.
  *
- * Each step is at most one send and one receive; the next begins when both are done. Sums are made straight from the
- * ring's memory. SPDX-License-Identifier: Apache-2.0 */
+ * Each step has at most one send and one receive; the next begins when both are done. Reductions read the ring's memory
+ * directly. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct step {
 	uint32_t to, from; /* positions */
 	const char *source;
 	char *target;
-	const char *addend; /* add: target = addend + what arrives */
+	const char *addend; /* add: target = addend + received */
 	size_t bytes;
 };
 
@@ -34,13 +34,13 @@ static uint32_t steps_of(const struct mq_wire_coll *c)
 		return 2 * (c->n - 1);
 	case MQ_COLL_BROADCAST:
 	case MQ_COLL_REDUCE:
-		return 2; /* receive, then send: where in the chain decides which of them */
+		return 2; /* receive and send, or one of them at the ends of the chain */
 	default:
 		return c->n - 1;
 	}
 }
 
-/* Step s of a ring: pass on part me-shift-s, take the one before it. */
+/* Step s of a ring: sends part me-shift-s, receives the one before it. */
 static struct step ring_step(const struct mq_wire_coll *c, uint32_t s, uint32_t shift, bool add, size_t part_B)
 {
 	uint32_t n = c->n, out = (c->me + 2 * n - shift - s) % n, in = (out + n - 1) % n;
@@ -56,7 +56,7 @@ static struct step ring_step(const struct mq_wire_coll *c, uint32_t s, uint32_t 
 			      .bytes = part_B };
 }
 
-/* Broadcast runs away from the root, a reduction towards it. */
+/* Step of a chain: a broadcast runs away from the root, a reduction towards it. */
 static struct step chain_step(const struct mq_wire_coll *c, uint32_t s, size_t bytes)
 {
 	uint32_t n = c->n, place = (c->me + n - c->root) % n;
@@ -147,7 +147,7 @@ static void post(struct mq_wire *w, struct mq_wire_coll *c, const struct step *s
 
 bool mq_wire_coll_run(struct mq_wire *w, struct mq_wire_coll *c)
 {
-	if (!c->step && !c->posted && !c->done) { /* the own part, which no step moves */
+	if (!c->step && !c->posted && !c->done) { /* copy the own part, which no step moves */
 		size_t part_B = mq_wire_coll_part_B(c->dtype, c->bytes, c->n), own = c->me * part_B;
 
 		if (c->kind == MQ_COLL_ALL_GATHER)

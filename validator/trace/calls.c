@@ -1,9 +1,9 @@
-/* calls.c - the collectives of a trace, with their sizes.
+/* calls.c - lists the collectives of a trace with their sizes.
  *
- * A kernel of NCCL's is told of by its own arguments; else by the note (record_param_comms, an annotation) that its
- * launch stands in, found through the launch's correlation and thread, or through the external id. Sizes come from
- * element counts, else from the shapes of the note's operands. Bytes are counted as nccl-tests does: what an all-gather
- * gathers, what a reduce-scatter and an all-to-all are given. SPDX-License-Identifier: Apache-2.0 */
+ * The data of an NCCL kernel come from its arguments, else from the note (record_param_comms, an annotation) around its
+ * launch, found by the launch's correlation and thread, or by the external id. Sizes come from element counts, else
+ * from the shapes of the note's operands. Bytes are counted as in nccl-tests: the output of an all-gather, the input of
+ * a reduce-scatter and an all-to-all. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static uint32_t kind_in(const char *name)
 	char letters[128];
 	size_t n = 0;
 
-	/* Letters alone, in lower case: "_allgather_base", "all_gather_into_tensor", "ncclKernel_AllGather_RING". */
+	/* Letters only, in lower case: "_allgather_base", "all_gather_into_tensor", "ncclKernel_AllGather_RING". */
 	for (; *name && *name != '(' && n + 1 < sizeof(letters); name++)
 		if (*name != '_' && *name != ' ' && *name != '-')
 			letters[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name + 32 : *name);
@@ -53,8 +53,8 @@ static uint32_t kind_in(const char *name)
 }
 
 /* ncclKernel_AllReduce_RING_LL_Sum_float(...), ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...),
- * ncclAllReduceRingLLKernel_sum_f32(...): the type is one of the words. Of calls that only move, the kernel's is a
- * byte's and says nothing. */
+ * ncclAllReduceRingLLKernel_sum_f32(...): the type is one of the words. Kernels of calls that only move data have bytes
+ * as type, which tells nothing. */
 static double element_in(const char *kernel, uint32_t kind)
 {
 	char word[32];
@@ -88,7 +88,7 @@ struct finder {
 	struct mq_trace_list note;
 };
 
-/* How much a note tells: its sizes, or its shapes. */
+/* Worth of a note: has it sizes, or shapes? */
 static int worth(const struct mq_trace *t, const struct mq_event *e)
 {
 	const struct mq_trace_note *n = e->note == MQ_NONE ? NULL : &t->note[e->note];
@@ -102,7 +102,7 @@ static int worth(const struct mq_trace *t, const struct mq_event *e)
 
 enum { LOOK_BACK = 256 };
 
-/* The note that tells most among those that a time of a thread lies in. */
+/* The note of highest worth around a launch on its thread. */
 static const struct mq_event *note_around(const struct finder *f, const struct mq_event *launch)
 {
 	const struct mq_trace *t = f->trace;
@@ -133,9 +133,9 @@ static const struct mq_event *note_of(const struct finder *f, const struct mq_ev
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms
- * have what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well,
- * the whole as well as the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
+/* Elements of a call from its note's operands. NCCL's annotations and record_param_comms have the inputs: of an
+ * all-gather a rank's part. The framework's operators (c10d::) also have the outputs: the whole and the part, or in
+ * lists of tensors only parts. NAN: unknown number of ranks. */
 static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_call *c, bool both)
 {
 	bool gathers = c->kind == MQ_COLL_ALL_GATHER, scatters = c->kind == MQ_COLL_REDUCE_SCATTER;
@@ -162,7 +162,7 @@ static void add_note(const struct mq_trace *t, const struct mq_event *e, struct 
 	double count = NAN;
 
 	if (c->kind == MQ_TRACE_OTHER_CALL || c->kind == MQ_TRACE_SENDRECV) {
-		/* A kernel of messages may be an all-to-all's; a generic one says nothing. */
+		/* A send/recv kernel may be an all-to-all's; a generic kernel tells nothing. */
 		uint32_t told = kind_in(n && n->collective ? n->collective : e->name);
 
 		c->kind = told != MQ_TRACE_OTHER_CALL ? told : c->kind;
@@ -299,7 +299,7 @@ uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uin
 		r.count = last - first;
 		struct mq_median m = mq_median_of(least, r.count);
 		r.median_s = mq_quantile(own, r.count, .5);
-		/* Of one rank alone the call that waited least. */
+		/* With one rank alone: the call that waited least. */
 		r.least_median_s = n_traces > 1 ? m.median : least[0];
 		r.low_s = m.low;
 		r.high_s = m.high;

@@ -1,9 +1,8 @@
 /* chakra.c - reads MLCommons Chakra's execution traces (.et), one file per rank: nodes with durations, kind and size of
  * collectives and messages. The schema is chakra.proto; messages are read one by one.
  *
- * The rank is the number before the suffix (NAME.3.et). Where no node has a start the durations alone are told: nodes
- * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations and is
- * refused.
+ * The rank is the number before the suffix (NAME.3.et). If no node has a start time, nodes are placed one after
+ * another, and trace.untimed is set. A synthetic trace without durations is refused.
  *
  * comm_size is taken as the bytes that go into the call. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
@@ -31,10 +30,10 @@ struct reader {
 	struct mq_err *err;
 };
 
-/* What the attributes of a node tell. */
+/* Attributes of a node. */
 struct told {
 	double bytes, stream;
-	int64_t coll; /* -1 = not told */
+	int64_t coll; /* -1 = unknown */
 	const char *group;
 	bool host;
 };
@@ -105,7 +104,7 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 		return;
 	if (told.group && (coll || message))
 		note.group = mq_trace_intern(t, told.group, strlen(told.group));
-	if ((coll || message) && !strstr(name, "nccl")) /* the word by which the kernel of a call is known */
+	if ((coll || message) && !strstr(name, "nccl")) /* marks the kernel of a call */
 		name = mq_arena_printf(t->arena, "nccl_%s %s", note.collective ? note.collective : "", name);
 	e.name = mq_trace_intern(t, name, strlen(name));
 	r->n_kernels += e.kind == MQ_EVENT_KERNEL;
@@ -119,7 +118,7 @@ static enum mq_status cut_short(struct reader *r)
 	return mq_bad(r->err, "%s: cut short after byte %.0f: copy the whole file", r->trace->path, (double)r->at);
 }
 
-/* A message has its length before it; *more: false at the end of the file. */
+/* Reads the next message, which follows its length; *more = false: end of file. */
 static enum mq_status next_message(struct reader *r, bool *more)
 {
 	int c = 0;
@@ -172,7 +171,7 @@ static enum mq_status read_nodes(struct reader *r)
 	}
 }
 
-/* One after another, in the file's order; which of them a step held is not told. */
+/* Places nodes one after another in the file's order; the steps are unknown. */
 static void put_in_line(struct mq_trace *t)
 {
 	double at_us = 0;

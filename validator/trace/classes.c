@@ -1,9 +1,8 @@
-/* classes.c - where a step of a trace goes: kernels by class, communication that nothing covers, and time in which the
- * device does nothing, because the host was late with its launch or because it waits for something else.
+/* classes.c - breakdown of a trace's step: kernels by class, exposed communication, and idle time of the device,
+ * because the host launched late or for another reason.
  *
- * A kernel's class comes from its name, an optimizer's from the range it was launched in. A step is what lies between
- * the marks of the program; the device runs behind the host by a lag that the marks of several steps share.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A kernel's class comes from its name, an optimizer's from the range of its launch. The program's marks delimit steps;
+ * the device lags behind the host by a time that is common to several steps. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ MQ_NAMES(mq_trace_class_name, enum mq_trace_class, MQ_N_CLASSES, "matrix product
 
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 {
-	/* The first row that a name has a word of. */
+	/* The first row with a word of the name counts. */
 	static const struct {
 		enum mq_trace_class class;
 		const char *words[12];
@@ -38,7 +37,7 @@ enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 				class = known[i].class;
 	if (class != MQ_CLASS_COMM && op && strstr(op, "Optimizer.step"))
 		return MQ_CLASS_OPTIMIZER;
-	/* Convolutions run as GEMMs too, under a GEMM's name. */
+	/* Some convolutions run as kernels with a GEMM's name. */
 	return class == MQ_CLASS_GEMM && op && strstr(op, "convolution") ? MQ_CLASS_CONV : class;
 }
 
@@ -77,12 +76,12 @@ static enum mq_trace_class class_of(const struct mq_trace *t, const struct launc
 }
 
 struct sweep {
-	double busy_us, compute_us, comm_us; /* until when each is covered */
+	double busy_us, compute_us, comm_us; /* end of each so far */
 	double *share;                       /* [MQ_N_CLASSES] us */
 };
 
-/* Events come by their start. Communication is exposed where nothing else runs; an event that starts later and overlaps
- * it takes that time off again. */
+/* Adds an event, in order of start. Communication is exposed while nothing else runs; a later event that overlaps it
+ * reduces its exposed time. */
 static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to, const struct mq_event *launch)
 {
 	s->share[class] += to - from;
@@ -107,7 +106,7 @@ static void add_event(struct sweep *s, enum mq_trace_class class, double from, d
 	s->compute_us = fmax(s->compute_us, to);
 }
 
-/* False where the device does nothing in it. */
+/* Sums a step; false: the device is idle in it. */
 static bool sum_step(const struct mq_trace *t, const struct launches *l, double from, double to, double *share)
 {
 	struct sweep s = { from, from, from, share };
@@ -161,14 +160,14 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 	}
 }
 
-/* ---- layers: what they take forward, where the program named ranges after them --------------------------------
+/* ---- forward time of layers, if the program named ranges after them --------------------------------
  *
- * A kernel belongs to the innermost range around its launch, on the launching thread. The backward pass runs on a thread
- * of its own, outside these ranges, and is not told apart. Collectives are not counted: they are a communicator's. */
+ * A kernel belongs to the innermost range around its launch, on the launching thread. The backward pass runs on another
+ * thread, outside these ranges, and is not attributed. Collectives are not counted. */
 
 enum { LOOK_BACK = 256, MOST_LAYERS = 4096 };
 
-/* The ranges of layers, forward. */
+/* The ranges of layers. */
 static struct mq_trace_list ranges(const struct mq_trace *t, struct mq_arena *arena)
 {
 	struct mq_trace_list list = { 0 };
@@ -183,7 +182,7 @@ static struct mq_trace_list ranges(const struct mq_trace *t, struct mq_arena *ar
 	return list;
 }
 
-/* The range around it that began last; events are by start. */
+/* The latest range around a launch; events are sorted by start. */
 static const struct mq_event *innermost(const struct mq_trace *t, const struct mq_trace_list *range,
 					const struct mq_event *launch)
 {

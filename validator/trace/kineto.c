@@ -1,12 +1,11 @@
 /* kineto.c - reads traces that PyTorch's profiler writes: Chrome's trace events, as JSON, plain or gzipped.
  *
- * What differs between the years is read alike: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the letter
- * case of argument names, streams and threads as numbers or "stream 7", collectives told by the kernel itself (2.1 and
- * on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by "nccl:..."
- * annotations, or not at all; a bare list of events (torch.autograd.profiler).
+ * Formats of all versions are read: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the letter case of
+ * argument names, streams and threads as numbers or "stream 7", collectives described by the kernel (2.1 and later), by
+ * record_param_comms with element counts (2.1 and later) or operands' shapes (before), by "nccl:..." annotations, or
+ * not at all; a bare list of events (torch.autograd.profiler).
  *
- * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A stream parser (yajl) reads the file once; unused events are not kept. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -21,10 +20,10 @@
 #include "trace/trace.h"
 
 enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };
-/* Traces pack by 10 to 30; what packs by more, and is large, is made to fill memory. */
+/* Traces compress by 10 to 30; a large file that compresses by more is malicious. */
 enum { MOST_PACKED = 100, SMALL_B = 16 << 20 };
 
-/* Where a value stands. */
+/* The object of a value. */
 enum place { NOWHERE, IN_EVENT, IN_ARGS, IN_DEVICE, IN_WORLD };
 
 struct text {
@@ -37,18 +36,18 @@ struct reader {
 	int level, events_level, device_level, world_level, args_level;
 	uint32_t n_devices;
 	char root_key[KEY_B], key[KEY_B];
-	/* The event at hand. */
+	/* The current event. */
 	struct mq_event event;
 	struct mq_trace_note note;
 	struct mq_trace_shape shape;
 	struct text name, cat, pid;
 	bool complete, has_note, has_ranks, has_shape;
-	struct mq_map shapes; /* by content: steps repeat their shapes */
+	struct mq_map shapes; /* index by content, since steps repeat their shapes */
 	/* Inside "Input Dims" or "Input type". */
 	int list_level;
 	bool in_dims, in_types, nested;
 	int ranks_level;   /* inside "Process Group Ranks" as a list */
-	struct text ranks; /* as it reads where it is a text: "[0, 1]" */
+	struct text ranks; /* as a text: "[0, 1]" */
 	uint32_t type_at;
 	struct mq_tensor tensor;
 };
@@ -72,7 +71,7 @@ static bool is_any(const char *text, const char *const *of)
 	return false;
 }
 
-/* What kind of event this is, or -1. */
+/* The kind of the current event, or -1. */
 static int kind_of(const struct reader *r)
 {
 	static const char *const copies[] = { "gpu_memcpy", "gpu_memset", "memcpy", "memset", NULL };
@@ -96,7 +95,7 @@ static int kind_of(const struct reader *r)
 		return MQ_EVENT_STEP;
 	if (r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution"))
 		return MQ_EVENT_OP;
-	/* Operators are many, and none of them is a layer. */
+	/* Operators are many and never layers: skip the search. */
 	return strcasecmp(r->cat.at, "cpu_op") && strcasecmp(r->cat.at, "operator") && mq_trace_layer(name) != MQ_NONE ?
 		       MQ_EVENT_LAYER :
 		       -1;
@@ -113,7 +112,7 @@ static void end_event(struct reader *r)
 	r->event.kind = (uint8_t)kind;
 	r->event.name = mq_trace_intern(t, r->name.at, r->name.n);
 	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE)) {
-		/* Everything beyond what is filled in is zero, so equal shapes have equal bytes. */
+		/* Unused fields are zero, so equal shapes have equal bytes. */
 		r->event.shape = mq_map_add(&r->shapes, mq_hash(MQ_HASH_INIT, &r->shape, sizeof(r->shape)));
 		if (r->event.shape == t->n_shapes)
 			MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
@@ -191,7 +190,7 @@ static void take_note(struct reader *r, const char *text, size_t n)
 	else if (!strcasecmp(r->key, "Process Group Name") && !r->has_ranks)
 		r->note.group = mq_trace_intern(r->trace, text, n);
 	else if (!strcasecmp(r->key, "Process Group Ranks") && n > 2) {
-		/* Names are each rank's own count of groups; who is in it is the same for all. */
+		/* Group names are counted per rank; the list of members is the same on all. */
 		r->note.group = mq_trace_intern(r->trace, text, n);
 		r->has_ranks = true;
 	} else
@@ -303,7 +302,7 @@ static void begin_list(struct reader *r)
 	r->type_at = 0;
 	r->nested = false;
 	if (!r->has_shape) {
-		memset(&r->shape, 0, sizeof(r->shape)); /* padding too: see intern_shape */
+		memset(&r->shape, 0, sizeof(r->shape)); /* with the padding: see intern_shape */
 		for (int i = 0; i < MQ_TRACE_TENSORS; i++)
 			r->shape.dtype[i] = MQ_N_DTYPES;
 	}
@@ -312,7 +311,7 @@ static void begin_list(struct reader *r)
 	r->has_shape = true;
 }
 
-/* At the level of the list that ends. A list of tensors has them one level further down. */
+/* Ends a list at its level; a list of tensors has tensors one level deeper. */
 static void end_list(struct reader *r)
 {
 	if (r->level == r->list_level) {
@@ -327,7 +326,7 @@ static void end_list(struct reader *r)
 	}
 }
 
-/* ---- what the parser calls ------------------------------------------------------------------- */
+/* ---- callbacks of the parser ------------------------------------------------------------------- */
 
 static int on_value(struct reader *r, const char *text, size_t n, bool number)
 {

@@ -1,10 +1,10 @@
 /* nsys.c - reads reports of Nsight Systems that were exported to SQLite (`nsys export --type sqlite`).
  *
  * Kernels, copies, the calls that launched them, and NVTX ranges: NCCL's and the framework's collectives, optimizers,
- * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ. A report
- * may hold the ranks of a whole machine: NAME.sqlite@N is device N of it. Times are ns there.
+ * layers, steps. Columns are those of NVIDIA's schema reference; where versions differ, each is tried. A report may
+ * have the ranks of a whole machine: NAME.sqlite@N is its device N. Its times are in ns.
  *
- * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own.
+ * Not read: the sizes of NCCL's calls, which its ranges have in a private format.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdarg.h>
@@ -18,18 +18,18 @@
 struct reader {
 	struct mq_trace *trace;
 	sqlite3 *base;
-	const char *file; /* without @N */
+	const char *file; /* path without @N */
 	double size_B;    /* of it */
-	uint32_t device;  /* MQ_NONE = not asked for */
-	int64_t process;  /* of the device's kernels: globalPid, 0 = not told */
+	uint32_t device;  /* MQ_NONE = not given */
+	int64_t process;  /* of the device's kernels: globalPid, 0 = unknown */
 	double zero_ns;
-	enum mq_event_kind kind; /* of the device's events at hand */
+	enum mq_event_kind kind; /* of the device events being read */
 	struct mq_err *err;
 };
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* Does the statement compile, and (`row`) give a row? An unknown column makes it fail before it runs. */
+/* Does the statement compile, and (`row`) give a row? An unknown column does not compile. */
 static bool answers(struct reader *r, const char *sql, bool row)
 {
 	sqlite3_stmt *statement = NULL;
@@ -40,7 +40,7 @@ static bool answers(struct reader *r, const char *sql, bool row)
 	return there;
 }
 
-/* A view may give rows without end. */
+/* Is it a table? A view might give rows without end. */
 static bool is_table(struct reader *r, const char *name)
 {
 	static const char ask[] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'";
@@ -56,7 +56,7 @@ static bool has(struct reader *r, const char *table, const char *column)
 
 typedef void row_taker(struct reader *r, sqlite3_stmt *statement);
 
-/* Every row that the statement, as in printf, gives. */
+/* Calls `take` for every row of a statement, a printf format. */
 __attribute__((format(printf, 3, 4))) static enum mq_status ask(struct reader *r, row_taker *take, const char *format,
 								...)
 {
@@ -96,7 +96,7 @@ static const char *text(sqlite3_stmt *statement, int column)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Columns 0 and 1 of every statement: start and end, ns. */
+/* An event from columns 0 and 1, start and end in ns. */
 static struct mq_event event_of(struct reader *r, sqlite3_stmt *statement, enum mq_event_kind kind, const char *name)
 {
 	double start = (double)sqlite3_column_int64(statement, 0), end = (double)sqlite3_column_int64(statement, 1);
@@ -112,7 +112,7 @@ static struct mq_event event_of(struct reader *r, sqlite3_stmt *statement, enum 
 				  .kind = (uint8_t)kind };
 }
 
-/* start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
+/* Columns: start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
 static void take_device_event(struct reader *r, sqlite3_stmt *statement)
 {
 	struct mq_event e = event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(statement, 5) : "copy");
@@ -125,7 +125,7 @@ static void take_device_event(struct reader *r, sqlite3_stmt *statement)
 	mq_trace_add(r->trace, e, NULL);
 }
 
-/* start, end, thread, correlation, name */
+/* Columns: start, end, thread, correlation, name */
 static void take_launch(struct reader *r, sqlite3_stmt *statement)
 {
 	struct mq_event e = event_of(r, statement, MQ_EVENT_LAUNCH, text(statement, 4));
@@ -136,7 +136,7 @@ static void take_launch(struct reader *r, sqlite3_stmt *statement)
 		mq_trace_add(r->trace, e, NULL);
 }
 
-/* start, end, thread, text */
+/* Columns: start, end, thread, text */
 static void take_range(struct reader *r, sqlite3_stmt *statement)
 {
 	const char *name = text(statement, 3);
@@ -163,7 +163,7 @@ static void take_device(struct reader *r, sqlite3_stmt *statement)
 		10 * (double)sqlite3_column_int64(statement, 3) + (double)sqlite3_column_int64(statement, 4);
 }
 
-/* device, process, kernels: of a report that holds several devices the one asked for. */
+/* Columns: device, process, number of kernels; takes the device asked for, if there are several. */
 static void take_which(struct reader *r, sqlite3_stmt *statement)
 {
 	uint32_t device = (uint32_t)sqlite3_column_int64(statement, 0);
@@ -195,7 +195,7 @@ static enum mq_status choose_device(struct reader *r)
 		return mq_bad(r->err,
 			      "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
 			      r->file, r->trace->world, r->file);
-	if (r->device == MQ_NONE) /* one device is one rank, of how many is not told */
+	if (r->device == MQ_NONE) /* one device is one rank of an unknown number */
 		r->trace->rank = MQ_NONE;
 	if (r->trace->rank == MQ_NONE)
 		r->trace->world = 0;
@@ -223,7 +223,7 @@ static enum mq_status read_device_side(struct reader *r)
 	return MQ_OK;
 }
 
-/* The host's side of the process whose device it is: identifiers hold a process and a thread, 24 bits each. */
+/* Reads launches and ranges of the device's process; identifiers hold process and thread, 24 bits each. */
 static enum mq_status read_host_side(struct reader *r)
 {
 	const char *own = r->process ? mq_arena_printf(r->trace->arena, " AND x.globalTid / 0x1000000 = %lld",

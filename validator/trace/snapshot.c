@@ -1,9 +1,9 @@
 /* snapshot.c - see snapshot.h.
  *
- * The trace of torch.cuda.memory._snapshot() is played from its first event: blocks that are freed without having been
- * taken, and live ones at the end that no event took, were there before. What made a tensor tells its purpose: frames
- * (lines of Python, the innermost first) of an optimizer, of a gradient buffer, of modules that are built, or of a
- * forward pass. No frame of Python at all is autograd's thread: the backward pass. SPDX-License-Identifier: Apache-2.0 */
+ * The trace of torch.cuda.memory._snapshot() is replayed from its first event: blocks freed or live at the end without
+ * an allocation event existed before. The Python frames (innermost first) of an allocation tell its purpose: an
+ * optimizer, a gradient buffer, construction of modules, or a forward pass. No Python frame means autograd's thread:
+ * the backward pass. SPDX-License-Identifier: Apache-2.0 */
 #include "trace/snapshot.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/pickle.h"
 
-/* Names that tell, the first that any frame has: of maquette's own snapshots, then of functions and files. */
+/* Parts of names and their purposes, first match: of maquette's own snapshots, then of functions and files. */
 static const struct {
 	const char *part; /* of a frame's name or file */
 	enum mq_snapshot_purpose purpose;
@@ -37,7 +37,7 @@ static enum mq_snapshot_purpose own_purpose(const char *name)
 
 	while (i < 3 && strcmp(name, names[i]))
 		i++;
-	return (enum mq_snapshot_purpose)i; /* activations and buffers are all others */
+	return (enum mq_snapshot_purpose)i; /* all others are activations and buffers */
 }
 
 static enum mq_snapshot_purpose purpose_of(const struct mq_pickle *frames)
@@ -61,7 +61,7 @@ static enum mq_snapshot_purpose purpose_of(const struct mq_pickle *frames)
 	return n && !python ? MQ_SNAPSHOT_ACTIVATIONS : MQ_SNAPSHOT_OTHER;
 }
 
-/* ---- playing a trace ------------------------------------------------------------------------------------- */
+/* ---- replaying a trace ------------------------------------------------------------------------------------- */
 
 struct block {
 	double size;
@@ -95,7 +95,7 @@ static void take(struct play *p, double address, double size, enum mq_snapshot_p
 	p->now[purpose] += size;
 }
 
-/* Bytes of an event; 0 of one that is none. */
+/* Bytes of an event; 0: not an event. */
 static double size_of(const struct mq_pickle *event)
 {
 	double size = mq_pickle_number(event, "size", 0);
@@ -108,7 +108,7 @@ static bool is(const struct mq_pickle *event, const char *action)
 	return !strcmp(mq_pickle_text(event, "action", ""), action);
 }
 
-/* Does the block's life begin before the trace? Frees of what no event took, then what is live at the end. */
+/* Finds blocks that existed before the trace: freed, or live at the end, without an allocation event. */
 static void find_first(struct play *p, const struct mq_pickle *trace, const struct mq_pickle *segments, uint32_t device)
 {
 	struct play seen = { .arena = p->arena, .index = mq_index_new(p->arena) };
@@ -184,7 +184,7 @@ static void play(struct play *p, const struct mq_pickle *trace, struct mq_snapsh
 	}
 }
 
-/* The trace with most events; its device. */
+/* The trace with most events, and its device. */
 static const struct mq_pickle *longest(const struct mq_pickle *traces, uint32_t *device)
 {
 	const struct mq_pickle *most = NULL;
@@ -199,7 +199,7 @@ static const struct mq_pickle *longest(const struct mq_pickle *traces, uint32_t 
 
 enum { MOST_DEVICES = 64 }; /* of a process */
 
-/* What the segments of each device hold; the device that has most. */
+/* Sums the segments of each device; returns the device with most. */
 static uint32_t fullest(const struct mq_pickle *segments, double size_B[MOST_DEVICES])
 {
 	uint32_t most = 0;

@@ -11,7 +11,7 @@
 
 const char *mq_trace_intern(struct mq_trace *t, const char *text, size_t size)
 {
-	size = strnlen(text, size); /* a name may have \u0000 in it */
+	size = strnlen(text, size); /* a name may contain \u0000 */
 	uint64_t key = mq_hash(MQ_HASH_INIT, text, size);
 
 	for (;; key = mq_map_mix(key, 1)) {
@@ -45,7 +45,7 @@ double mq_tensor_elements(const struct mq_tensor *tensor)
 	return n;
 }
 
-/* c10::, torch. and the like say nothing of the type. */
+/* Skips prefixes such as c10:: and torch. */
 static const char *base_of(const char *name, size_t *size)
 {
 	const char *from = name;
@@ -62,7 +62,7 @@ static const char *base_of(const char *name, size_t *size)
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 {
 	static const struct {
-		const char *names; /* a '/' stands for a space inside of one */
+		const char *names; /* a '/' stands for a space in a name */
 		uint8_t dtype;
 		double size_B;
 	} types[] = {
@@ -176,7 +176,7 @@ uint32_t mq_trace_layer(const char *name)
 	return MQ_NONE;
 }
 
-/* "ProfilerStep#5", "step 5", "iteration5", "train_step": a word, and perhaps its number. */
+/* "ProfilerStep#5", "step 5", "iteration5", "train_step": a word, with or without a number. */
 static bool is_step(const char *name)
 {
 	static const char *const words[] = { "ProfilerStep", "train_step", "training_step", "iteration", "step" };

@@ -1,8 +1,8 @@
 /* trace.h - traces of real training steps, read into one table of events.
  *
  * A reader (kineto.c: PyTorch's profiler; nsys.c: Nsight Systems; chakra.c: MLCommons Chakra) fills the table from a
- * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c shapes,
- * classes.c the shares of a step and of its layers. SPDX-License-Identifier: Apache-2.0 */
+ * stream, so memory grows with the kept events, not with the file. calls.c derives collectives from it, works.c shapes,
+ * classes.c the breakdown of a step and of its layers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
@@ -18,7 +18,7 @@ enum mq_event_kind {
 	MQ_EVENT_COPY,   /* memory copied or set by a device */
 	MQ_EVENT_LAUNCH, /* a call of the CUDA runtime or driver that has a correlation */
 	MQ_EVENT_OP,     /* an operator of the framework: with shapes, a convolution, or an optimizer's step */
-	MQ_EVENT_NOTE,   /* the framework tells of a collective */
+	MQ_EVENT_NOTE,   /* the framework's description of a collective */
 	MQ_EVENT_STEP,   /* a training step, as its program marked it */
 	MQ_EVENT_LAYER   /* a range named after a layer with a number */
 };
@@ -38,10 +38,10 @@ struct mq_trace_shape {
 	double size_B[MQ_TRACE_TENSORS]; /* of an element; 0 = unknown */
 };
 
-/* What is told of a collective. */
+/* Description of a collective. */
 struct mq_trace_note {
-	const char *collective, *group; /* interned; NULL = not told */
-	double in_n, out_n;             /* elements; NAN = not told */
+	const char *collective, *group; /* interned; NULL = unknown */
+	double in_n, out_n;             /* elements; NAN = unknown */
 	double element_B;               /* 0 = not told */
 	uint32_t ranks;                 /* 0 = not told */
 };
@@ -63,10 +63,10 @@ struct mq_trace {
 	struct mq_event *event; /* by start, after mq_trace_load */
 	struct mq_trace_shape *shape;
 	struct mq_trace_note *note;
-	uint32_t rank, world; /* MQ_NONE, 0 = not told */
-	bool untimed;         /* durations are told and starts are not: events stand one after another */
+	uint32_t rank, world; /* MQ_NONE, 0 = unknown */
+	bool untimed;         /* only durations are known: events are placed one after another */
 	uint64_t n_read;      /* events in the file, kept or not */
-	/* The first device's properties; 0, NULL = not told. */
+	/* The first device's properties; 0, NULL = unknown. */
 	const char *gpu;
 	double memory_B, sms, compute_capability;
 	struct mq_map *names_map;
@@ -76,9 +76,9 @@ struct mq_trace {
 
 /* Is this a trace that mq_trace_load reads? By its first bytes, or the suffix .et. */
 bool mq_trace_probe(const char *path);
-/* PATH of PATH@N, where no file is named PATH@N itself; *device: N, else unchanged. */
+/* PATH of PATH@N, unless a file is named PATH@N; *device: N, else unchanged. */
 const char *mq_trace_file(const char *path, struct mq_arena *arena, uint32_t *device);
-/* MQ_EINPUT: unreadable, cut short (where), or without a single kernel (what the file has instead). */
+/* MQ_EINPUT: unreadable, cut short (where), or without any kernel (tells what the file has). */
 enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace, struct mq_err *err);
 
 /* For readers. */
@@ -88,11 +88,11 @@ const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t siz
 enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err);
 enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err); /* MQ_ENODEV: no SQLite */
 enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err);
-/* Of a range by the name that its program gave it: NOTE, STEP, OP (an optimizer's step), LAYER, or -1. */
+/* The kind of a range by its name: NOTE, STEP, OP (an optimizer's step), LAYER, or -1. */
 int mq_trace_range_kind(const char *name);
 /* 3 of "layers.3", "TransformerLayer_3", "block 3"; MQ_NONE. */
 uint32_t mq_trace_layer(const char *name);
-/* Of an operand; 0 where it has no dimensions. */
+/* Elements of an operand; 0: it has no dimensions. */
 double mq_tensor_elements(const struct mq_tensor *tensor);
 /* float, c10::BFloat16, Half, Long, bf16, f32, ...: bytes of an element, 0 = unknown; dtype may be NULL. */
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
@@ -112,13 +112,12 @@ static inline bool mq_trace_holds(const struct mq_event *range, const struct mq_
 struct mq_trace_list {
 	uint32_t *event, n, room;
 };
-/* How many of them have begun at this time. */
+/* The number of events that have begun at this time. */
 uint32_t mq_trace_begun(const struct mq_trace *trace, const struct mq_trace_list *list, double time_us);
 struct mq_trace_list mq_trace_of_kind(const struct mq_trace *trace, enum mq_event_kind kind, struct mq_arena *arena);
-/* Is an event in one of the marked steps? It is where there are none. */
+/* Is an event in one of the marked steps? True if there are none. */
 bool mq_trace_in_step(const struct mq_trace *trace, const struct mq_trace_list *steps, const struct mq_event *event);
-/* Events of one kind by the number that others know them by, the first that has it: launches by their correlation, all
- * else by the external id. */
+/* Events of one kind by id, the first of each: launches by correlation, others by external id. */
 struct mq_trace_named {
 	const struct mq_trace *trace;
 	enum mq_event_kind kind;
@@ -127,32 +126,32 @@ struct mq_trace_named {
 };
 void mq_trace_name(struct mq_trace_named *named, const struct mq_trace *trace, enum mq_event_kind kind,
 		   struct mq_arena *arena);
-/* NULL: none has the event's. */
+/* The event with the same id as `event`; NULL: none. */
 const struct mq_event *mq_trace_of_name(const struct mq_trace_named *named, const struct mq_event *event);
 
 /* ---- calls.c --------------------------------------------------------------------------------- */
 
 enum { MQ_TRACE_SENDRECV = MQ_N_COLL_KINDS, MQ_TRACE_OTHER_CALL };
 
-/* One kernel of NCCL's. */
+/* One NCCL kernel. */
 struct mq_trace_call {
 	uint32_t event;    /* the kernel */
 	uint32_t kind;     /* enum mq_coll_kind, MQ_TRACE_SENDRECV or MQ_TRACE_OTHER_CALL */
 	uint32_t ranks;    /* 0 = not told */
-	uint32_t index;    /* of its kind, size and group on this rank */
+	uint32_t index;    /* ordinal among calls of equal kind, size and group on this rank */
 	const char *group; /* NULL = not told */
-	double bytes;      /* as nccl-tests counts; NAN = not told */
+	double bytes;      /* as nccl-tests counts; NAN = unknown */
 	double element_B;
-	double own_s, least_s; /* as long as the kernel took here, and on the rank that came last */
+	double own_s, least_s; /* duration here, and on the rank that came last */
 };
 enum mq_status mq_trace_calls(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_call **call,
 			      uint32_t *n, struct mq_err *err);
-/* Takes waiting off: the i-th call of a kind, size and group lasts as long as on the rank where it was shortest.
- * Says how many calls found their like on all ranks. */
+/* Removes waiting: sets least_s of the i-th call of a kind, size and group to its duration on the rank where it was
+ * shortest. Returns the number of calls found on all ranks. */
 uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces);
 const char *mq_trace_call_name(uint32_t kind);
 
-/* A row of the table of calls: all of one kind, size and number of ranks. */
+/* A row of the table of calls: all calls of one kind, size and number of ranks. */
 struct mq_trace_row {
 	uint32_t kind, ranks, count;
 	double bytes, median_s, least_median_s; /* of own_s, least_s; one trace: the shortest own_s */
@@ -167,7 +166,7 @@ struct mq_trace_work {
 	uint32_t count;
 	double median_s, low_s, high_s;
 };
-/* `without`: launches of kernels whose operator has no shape. */
+/* *without: number of kernels whose operator has no shape. */
 enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
 			      struct mq_trace_work **work, uint32_t *n, uint64_t *without, struct mq_err *err);
 
@@ -188,9 +187,9 @@ enum mq_trace_class {
 	MQ_N_CLASSES
 };
 const char *mq_trace_class_name(enum mq_trace_class class);
-/* Of a kernel by its name; `op`: the operator that launched it, or NULL. */
+/* The class of a kernel by its name; `op`: the operator that launched it, or NULL. */
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op);
-/* Seconds per step, medians over the steps marked (or over the whole trace as one step). */
+/* Seconds per step, medians over the marked steps (or the whole trace as one step). */
 struct mq_trace_shares {
 	uint32_t n_steps;
 	bool marked;

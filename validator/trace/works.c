@@ -1,7 +1,7 @@
-/* works.c - GEMMs and sweeps of a trace whose operands' shapes were recorded (record_shapes=True), each with the time
- * of all kernels that its operator launched: a GEMM in parts has one that adds them up.
+/* works.c - lists GEMMs and memory-bound operators of a trace with recorded shapes (record_shapes=True), each with the
+ * time of all kernels that the operator launched: a split GEMM has a kernel that adds the parts.
  *
- * Not taken: convolutions, whose output a shape of the operands alone does not tell, and operators that launch kernels
+ * Not listed: convolutions, whose output does not follow from the operands' shapes, and operators that launch kernels
  * of several kinds. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct sample {
 	bool mixed;
 };
 
-/* [.., m x k] [.., k x n] at two places among the operands. */
+/* A GEMM [.., m x k] [.., k x n] from two successive operands. */
 static bool gemm_of(const struct mq_trace_shape *s, uint32_t at, struct mq_kernel *k)
 {
 	if (at + 2 > s->n || s->dtype[at] == MQ_N_DTYPES)
@@ -41,7 +41,7 @@ static bool gemm_of(const struct mq_trace_shape *s, uint32_t at, struct mq_kerne
 	return k->flop > 0;
 }
 
-/* Operators whose result is of their largest operand's size, read and written once. */
+/* An operator whose result has the size of its largest operand, all read and written once. */
 static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq_kernel *k)
 {
 	static const char *const names[] = { "add",       "add_",       "sub",     "mul",  "mul_",  "div",
@@ -81,8 +81,8 @@ static bool kernel_of(const struct mq_trace *t, const struct mq_event *op, struc
 	return sweep_of(name, s, k);
 }
 
-/* A GEMM of fp32 operands that ran on tensor cores ran in tf32. */
-static void see_kernel(struct sample *s, const struct mq_event *e)
+/* Adds a kernel to a sample; a GEMM of fp32 operands on tensor cores is tf32. */
+static void add_kernel(struct sample *s, const struct mq_event *e)
 {
 	bool gemm = mq_trace_class_of(e->name, NULL) == MQ_CLASS_GEMM;
 
@@ -125,7 +125,7 @@ static void add_trace(const struct mq_trace *t, struct mq_arena *arena, struct l
 		if (at == MQ_NONE)
 			++*without;
 		else
-			see_kernel(&list->sample[sample[at]], e);
+			add_kernel(&list->sample[sample[at]], e);
 	}
 	for (uint32_t i = first; i < list->n; i++) {
 		struct sample *s = &list->sample[i];

@@ -1,8 +1,7 @@
-/*
- * mpi.c - messages and collectives of the host executor over Open MPI: see host.h.
+/* mpi.c - messages and collectives of the host executor over Open MPI: see host.h.
  *
- * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
- * 10 MB: large ones are posted in parts.
+ * Everything is posted non-blocking. Above some 10 MB Open MPI's non-blocking reduce-scatter has a quarter of its
+ * speed, so large ones are posted in parts.
  *
  * link: ompi-c
  * SPDX-License-Identifier: Apache-2.0 */
@@ -16,7 +15,7 @@
 
 enum { MAX_FLIGHTS = 1024, PART_B = 4 << 20 };
 
-/* Communicators are shared by all schedules that have the same ranks in the same order. */
+/* A communicator, shared by all schedules that have the same ranks in the same order. */
 struct group {
 	uint32_t n;
 	const uint32_t *rank;
@@ -24,7 +23,7 @@ struct group {
 };
 
 struct mpi {
-	MPI_Comm world; /* ours alone */
+	MPI_Comm world; /* a duplicate for this executor */
 	uint32_t rank;
 	struct mq_arena *arena;
 	struct group *group;
@@ -32,7 +31,7 @@ struct mpi {
 	uint32_t n_flights;
 	MPI_Request request[MAX_FLIGHTS];
 	uint32_t flight[MAX_FLIGHTS];
-	uint16_t *left; /* of the schedule at hand: requests of a posted task that are under way */
+	uint16_t *left; /* of the current schedule: pending requests of a posted task */
 	bool started;
 };
 
@@ -61,7 +60,7 @@ static enum mq_status open_mpi(void *state, const struct mq_replay_session *sess
 	return MQ_OK;
 }
 
-/* Did whoever started the ranks give each one cores of its own? */
+/* Sets `apart` if the launcher bound each rank to its own cores. */
 static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 {
 	struct mpi *m = state;
@@ -86,7 +85,7 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 		}
 }
 
-/* All members come here in the same order, since all ranks walk the same schedules. */
+/* All members call it in the same order, since all ranks walk the same schedules. */
 static MPI_Comm group_of(struct mpi *m, const struct mq_comm *wanted, int tag)
 {
 	struct group entry = { .n = wanted->n, .rank = wanted->rank, .comm = MPI_COMM_NULL };
@@ -126,7 +125,7 @@ static enum mq_status prepare(void *state, struct host_script *script, struct mq
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* How many requests a task takes. */
+/* Number of requests of a task. */
 static uint32_t parts_of(const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE || t->coll != MQ_COLL_REDUCE_SCATTER)
@@ -139,7 +138,7 @@ static double size_of(const struct mq_task *t)
 	return t->dtype == MQ_FP64 ? 8 : 4;
 }
 
-/* Bytes of one request's buffer: as many equal parts of whole elements as the group has members. */
+/* Bytes of one request's buffer: equal parts of whole elements, one per member. */
 static size_t request_B(const struct mq_schedule *s, const struct mq_task *t)
 {
 	uint32_t n = s->comm[t->comm].n;
@@ -206,7 +205,7 @@ static void post(void *state, const struct host_call *call)
 	for (uint32_t i = 0; i < parts; i++) {
 		MPI_Request *request = &m->request[m->n_flights];
 
-		/* The sender's task id is a tag that no other message of the step has. */
+		/* The sender's task id is a unique tag in the step. */
 		if (t->kind == MQ_TASK_COLLECTIVE)
 			post_collective(call, i, request);
 		else if (t->kind == MQ_TASK_SEND)
