@@ -193,10 +193,13 @@ static const char *refer(const struct keys *k, const char *value)
 	size_t n = strlen(value);
 
 	for (int i = 0; i < 8 && n > 3 && !strncmp(value, "${", 2) && value[n - 1] == '}'; i++) {
-		const char *name = value + 2 + strspn(value + 2, ".");
-		const struct key *key =
-			find_key(k, mq_arena_printf(k->arena, "%.*s", (int)(value + n - 1 - name), name));
+		const char *name = mq_arena_printf(k->arena, "%.*s", (int)n - 3, value + 2), *dot;
+		const struct key *key;
 
+		name += strspn(name, ".");
+		while (!(key = find_key(k, name)) &&
+		       (dot = strchr(name, '.'))) /* a part of what is composed elsewhere */
+			name = dot + 1;
 		if (!key)
 			break;
 		value = key->value;

@@ -104,6 +104,9 @@ sed 's/hidden_size: 2816/hidden_size: "${multiply:4, ${.width}}"/' class.yaml >p
 read_it product.yaml
 sed 's/num_attention_heads: 16/&, num_query_groups: 4/' class.yaml >groups.yaml
 read_it groups.yaml
+# as the launcher composes them: references from its root, lower-case names
+sed 's/num_attention_heads: 16/&, normalization: rmsnorm/; s/model_parallel_size: 2/model_parallel_size: "${training.trainer.num_nodes}"/' class.yaml >root.yaml
+read_it root.yaml
 # torchtitan's file behind its script, sharded by default; layers that are recomputed one in so many.
 printf '[training]\r\nlocal_batch_size = 2\r\n[parallelism]\r\ntensor_parallel_degree = 4\r\n[model]\r\nconverters = ["float8"]\r\n' >conf.toml
 printf 'CONFIG_FILE=${CONFIG_FILE:-"./conf.toml"}\ntorchrun --nproc_per_node=8 -m torchtitan.train --job.config_file ${CONFIG_FILE} --parallelism.tensor_parallel_degree 2 --parallelism.context_parallel_degree=2\n' >titan.sh

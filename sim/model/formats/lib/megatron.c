@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/quantity.h"
 #include "base/text.h"
@@ -417,7 +418,7 @@ static void settle(struct read *r)
 	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
 	settle_rope(r, position);
 	t->positions = !strcmp(position, "learned_absolute") ? r->max_positions : 0;
-	t->rms = r->norm && !strcmp(r->norm, "RMSNorm");
+	t->rms = r->norm && !strcasecmp(r->norm, "RMSNorm"); /* NeMo: rmsnorm */
 	t->gated = r->swiglu || r->geglu;
 	t->clamp = r->geglu;
 	t->relu = t->squared = r->squared;
