@@ -173,3 +173,25 @@ uint32_t *mq_arena_order(struct mq_arena *arena, const double *key, uint32_t n)
 	qsort_r(order, n, sizeof(*order), by_key, (void *)(uintptr_t)key);
 	return order;
 }
+
+static uint32_t item(const uint32_t *array, size_t at_B)
+{
+	return *(const uint32_t *)(const void *)((const char *)array + at_B);
+}
+
+void mq_csr_make(struct mq_arena *arena, uint32_t n, uint32_t n_items, const uint32_t *key, const uint32_t *value,
+		 size_t stride, uint32_t **first, uint32_t **list)
+{
+	/* counts two further on, so that the next place of row k is at[k + 1], which ends as the start of row k + 1 */
+	uint32_t *at = *first = mq_arena_array(arena, (size_t)n + 2, uint32_t);
+
+	*list = mq_arena_array(arena, n_items, uint32_t);
+	for (uint32_t i = 0; i < n_items; i++)
+		if (item(key, i * stride) < n)
+			at[item(key, i * stride) + 2]++;
+	for (uint32_t k = 0; k < n; k++)
+		at[k + 2] += at[k + 1];
+	for (uint32_t i = 0; i < n_items; i++)
+		if (item(key, i * stride) < n)
+			(*list)[at[item(key, i * stride) + 1]++] = value ? item(value, i * stride) : i;
+}

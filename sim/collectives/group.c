@@ -6,12 +6,9 @@ enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *
 {
 	uint32_t *seen = mq_arena_array(arena, cluster->n_nodes, uint32_t); /* node + 1 */
 	bool *used = mq_arena_array(arena, cluster->n_devices, bool);
-	uint32_t *fill;
 
 	*group = (struct mq_group){ .n = n, .rank = rank };
-	group->order = mq_arena_array(arena, n, uint32_t);
 	group->node_of = mq_arena_array(arena, n, uint32_t);
-	group->first = mq_arena_array(arena, (size_t)n + 1, uint32_t);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t node;
 
@@ -27,16 +24,9 @@ enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *
 		if (!seen[node])
 			seen[node] = ++group->n_nodes;
 		group->node_of[i] = seen[node] - 1;
-		group->first[group->node_of[i] + 1]++;
 	}
-	for (uint32_t k = 0; k < group->n_nodes; k++)
-		group->first[k + 1] += group->first[k];
-	fill = mq_arena_array(arena, group->n_nodes, uint32_t);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t node = group->node_of[i];
-
-		group->order[group->first[node] + fill[node]++] = i;
-	}
+	mq_csr_make(arena, group->n_nodes, n, group->node_of, NULL, sizeof(*group->node_of), &group->first,
+		    &group->order);
 	group->ppn_min = n;
 	for (uint32_t k = 0; k < group->n_nodes; k++) {
 		uint32_t size = group->first[k + 1] - group->first[k];

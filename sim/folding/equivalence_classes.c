@@ -182,8 +182,8 @@ struct entry { /* flows of one colour on a link of one colour */
 static struct entry *count_entries(struct partition *p, const uint32_t *colour_of, const uint32_t *class,
 				   const bool *first, uint32_t *n)
 {
-	struct entry *entry = NULL;
-	uint32_t room = 0;
+	struct entry *entry = mq_arena_array(p->arena, 1, struct entry);
+	uint32_t room = 1;
 	struct mq_map map;
 
 	*n = 0;
@@ -219,18 +219,11 @@ static void add_links(struct partition *p, struct mq_arena *arena, struct mq_equ
 		q->net.n_links = map.n;
 	}
 	struct entry *entry = count_entries(p, colour_of, class, first, &n);
-	q->net.first = mq_arena_array(arena, q->net.n_flows + 2, uint32_t);
-	for (uint32_t e = 0; e < n; e++)
-		q->net.first[entry[e].colour + 2]++;
-	for (uint32_t c = 0; c < q->net.n_flows; c++)
-		q->net.first[c + 2] += q->net.first[c + 1];
-	q->net.link = mq_arena_array(arena, n, uint32_t);
+	mq_csr_make(arena, q->net.n_flows, n, &entry->colour, NULL, sizeof(*entry), &q->net.first, &q->net.link);
 	q->net.weight = mq_arena_array(arena, n, double);
-	for (uint32_t e = 0; e < n; e++) {
-		uint32_t to = q->net.first[entry[e].colour + 1]++;
-
-		q->net.link[to] = entry[e].class;
-		q->net.weight[to] = entry[e].times;
+	for (uint32_t k = 0; k < n; k++) {
+		q->net.weight[k] = entry[q->net.link[k]].times;
+		q->net.link[k] = entry[q->net.link[k]].class;
 	}
 }
 

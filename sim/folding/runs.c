@@ -78,9 +78,7 @@ struct mq_lines mq_lines_of(const struct mq_template *t, uint32_t n_devices, str
 {
 	uint32_t n = t->n_tasks;
 	struct mq_lines l = { .t = t,
-			      .first = mq_arena_array(arena, n_devices + 2, uint32_t),
-			      .task = mq_arena_array(arena, n, uint32_t),
-			      .place = mq_arena_array(arena, n, uint32_t),
+			      .place = mq_arena_none(arena, n),
 			      .awaited = mq_arena_array(arena, n, bool),
 			      .seconds = mq_arena_array(arena, n, double),
 			      .start_s = mq_arena_array(arena, n, double),
@@ -88,16 +86,13 @@ struct mq_lines mq_lines_of(const struct mq_template *t, uint32_t n_devices, str
 			      .behind = mq_arena_array(arena, n, uint32_t),
 			      .exposed_s = mq_arena_array(arena, n, double) };
 
+	uint32_t *device = mq_arena_none(arena, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (on_line(&t->task[i].task))
-			l.first[t->task[i].task.device + 2]++;
-	for (uint32_t d = 0; d < n_devices; d++)
-		l.first[d + 2] += l.first[d + 1];
-	for (uint32_t i = 0; i < n; i++) {
-		l.place[i] = on_line(&t->task[i].task) ? l.first[t->task[i].task.device + 1]++ : MQ_NONE;
-		if (l.place[i] != MQ_NONE)
-			l.task[l.place[i]] = i;
-	}
+			device[i] = t->task[i].task.device;
+	mq_csr_make(arena, n_devices, n, device, NULL, sizeof(*device), &l.first, &l.task);
+	for (uint32_t k = 0; k < l.first[n_devices]; k++)
+		l.place[l.task[k]] = k;
 	note_waiters(&l);
 	return l;
 }

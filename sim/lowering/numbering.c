@@ -90,18 +90,8 @@ static void number_stages(struct mq_low *low)
 			low->num.n_stages = low->num.stage_of[op] + 1;
 	}
 	low->num.n_ranks = low->num.n_stages / low->plan->virtual;
-	low->num.stage_first = mq_arena_array(&low->scratch, low->num.n_stages + 1, uint32_t);
-	low->num.stage_op = mq_arena_array(&low->scratch, n, uint32_t);
-	for (uint32_t op = 0; op < n; op++)
-		low->num.stage_first[low->num.stage_of[op] + 1]++;
-	for (uint32_t s = 0; s < low->num.n_stages; s++)
-		low->num.stage_first[s + 1] += low->num.stage_first[s];
-	uint32_t *at = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
-	for (uint32_t op = 0; op < n; op++) {
-		uint32_t s = low->num.stage_of[op];
-
-		low->num.stage_op[low->num.stage_first[s] + at[s]++] = op;
-	}
+	mq_csr_make(&low->scratch, low->num.n_stages, n, low->num.stage_of, NULL, sizeof(*low->num.stage_of),
+		    &low->num.stage_first, &low->num.stage_op);
 }
 
 static void number_devsets(struct mq_low *low)

@@ -51,22 +51,6 @@ static struct segments cut(const struct mq_template *t, uint32_t n_devices, stru
 	return s;
 }
 
-/* Tasks of a template by segment, in their order: CSR. */
-static void sort(const struct mq_template *t, const struct segments *s, struct mq_arena *arena, uint32_t **first,
-		 uint32_t **task)
-{
-	uint32_t *at = mq_arena_array(arena, s->n + 2, uint32_t);
-
-	*task = mq_arena_array(arena, t->n_tasks, uint32_t);
-	for (uint32_t i = 0; i < t->n_tasks; i++)
-		at[s->of[i] + 2]++;
-	for (uint32_t k = 2; k < s->n + 2; k++)
-		at[k] += at[k - 1];
-	for (uint32_t i = 0; i < t->n_tasks; i++)
-		(*task)[at[s->of[i] + 1]++] = i;
-	*first = at;
-}
-
 uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward, uint32_t n_devices,
 			struct mq_arena *arena)
 {
@@ -78,7 +62,7 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 
 	for (int i = 0; i < 2; i++) {
 		s[i] = cut(t[i], n_devices, arena);
-		sort(t[i], &s[i], arena, &first[i], &task[i]);
+		mq_csr_make(arena, s[i].n, t[i]->n_tasks, s[i].of, NULL, sizeof(*s[i].of), &first[i], &task[i]);
 	}
 	while (at[0] < s[0].n || at[1] < s[1].n) {
 		/* whoever has less of its segments behind it */

@@ -88,20 +88,12 @@ static void index_edges(struct mq_model *m, struct mq_arena *arena)
 	if (!m->edge) /* loops over no edges add to it all the same */
 		m->edge = mq_arena_array(arena, 1, struct mq_edge);
 	m->out_first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
-	m->in_first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
-	m->in_edge = mq_arena_array(arena, m->n_edges, uint32_t);
-	for (uint32_t i = 0; i < m->n_edges; i++) {
+	for (uint32_t i = 0; i < m->n_edges; i++)
 		m->out_first[m->edge[i].src + 1]++;
-		m->in_first[m->edge[i].dst + 1]++;
-	}
-	for (uint32_t i = 0; i < m->n_ops; i++) {
+	for (uint32_t i = 0; i < m->n_ops; i++)
 		m->out_first[i + 1] += m->out_first[i];
-		m->in_first[i + 1] += m->in_first[i];
-	}
-	uint32_t *next = mq_arena_array(arena, m->n_ops, uint32_t);
-	memcpy(next, m->in_first, m->n_ops * sizeof(*next));
-	for (uint32_t i = 0; i < m->n_edges; i++) /* edges are sorted by src: so is each list */
-		m->in_edge[next[m->edge[i].dst]++] = i;
+	/* edges are sorted by src: so is each list */
+	mq_csr_make(arena, m->n_ops, m->n_edges, &m->edge->dst, NULL, sizeof(*m->edge), &m->in_first, &m->in_edge);
 }
 
 /* A binary heap of op ids, least first. */

@@ -287,16 +287,9 @@ static void sort_edges(struct builder *b)
 	struct mq_events *ev = b->ev;
 
 	ev->n_before = mq_arena_array(b->arena, ev->n, uint32_t);
-	ev->after_first = mq_arena_array(b->arena, ev->n + 2, uint32_t);
-	ev->after = mq_arena_array(b->arena, b->n_edges, uint32_t);
-	for (uint32_t e = 0; e < b->n_edges; e++) {
-		ev->after_first[b->src[e] + 2]++;
-		ev->n_before[b->dst[e]]++;
-	}
-	for (uint32_t i = 0; i < ev->n; i++)
-		ev->after_first[i + 2] += ev->after_first[i + 1];
 	for (uint32_t e = 0; e < b->n_edges; e++)
-		ev->after[ev->after_first[b->src[e] + 1]++] = b->dst[e];
+		ev->n_before[b->dst[e]]++;
+	mq_csr_make(b->arena, ev->n, b->n_edges, b->src, b->dst, sizeof(*b->src), &ev->after_first, &ev->after);
 }
 
 enum mq_status mq_events_build(const struct mq_schedule *s, const struct mq_rounds *rounds, struct mq_arena *arena,

@@ -160,15 +160,9 @@ static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
 	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_communications;
 	struct notes notes = { .f = f, .stamp = mq_arena_array(f->arena, n_links, uint32_t) };
-	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
-	uint32_t *by_user = mq_arena_array(f->arena, n, uint32_t);
+	uint32_t *first, *by_user;
 
-	for (uint32_t m = 0; m < n; m++)
-		first[f->user_of[m] + 2]++;
-	for (uint32_t u = 0; u < f->n_users; u++)
-		first[u + 2] += first[u + 1];
-	for (uint32_t m = 0; m < n; m++)
-		by_user[first[f->user_of[m] + 1]++] = m;
+	mq_csr_make(f->arena, f->n_users, n, f->user_of, NULL, sizeof(*f->user_of), &first, &by_user);
 	f->link_first = mq_arena_array(f->arena, n_links + 2, uint32_t);
 	for (uint32_t k = 0; k < n; k++)
 		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
@@ -186,18 +180,12 @@ static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 
 static void list_events(struct mq_sharing *f)
 {
-	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
+	uint32_t *user = mq_arena_none(f->arena, f->ev->n);
 
 	for (uint32_t e = 0; e < f->ev->n; e++)
 		if (f->communication[e] != MQ_NONE && f->c->communication[f->communication[e]].n_flows)
-			first[f->user_of[f->communication[e]] + 2]++;
-	for (uint32_t u = 0; u < f->n_users; u++)
-		first[u + 2] += first[u + 1];
-	f->event = mq_arena_array(f->arena, first[f->n_users + 1], uint32_t);
-	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->communication[e] != MQ_NONE && f->c->communication[f->communication[e]].n_flows)
-			f->event[first[f->user_of[f->communication[e]] + 1]++] = e;
-	f->event_first = first;
+			user[e] = f->user_of[f->communication[e]];
+	mq_csr_make(f->arena, f->n_users, f->ev->n, user, NULL, sizeof(*user), &f->event_first, &f->event);
 }
 
 /* Counts the events of users that share a link: only those can meet others. */

@@ -69,22 +69,8 @@ static struct roles *roles_of(const struct mq_communication *m, struct mq_arena 
 {
 	struct roles *r = mq_arena_array(arena, 1, struct roles);
 
-	r->out_first = mq_arena_array(arena, m->n + 2, uint32_t);
-	r->in_first = mq_arena_array(arena, m->n + 2, uint32_t);
-	r->out = mq_arena_array(arena, m->n_flows, uint32_t);
-	r->in = mq_arena_array(arena, m->n_flows, uint32_t);
-	for (uint32_t f = 0; f < m->n_flows; f++) {
-		r->out_first[m->flow[f].src + 2]++;
-		r->in_first[m->flow[f].dst + 2]++;
-	}
-	for (uint32_t p = 0; p < m->n; p++) {
-		r->out_first[p + 2] += r->out_first[p + 1];
-		r->in_first[p + 2] += r->in_first[p + 1];
-	}
-	for (uint32_t f = 0; f < m->n_flows; f++) {
-		r->out[r->out_first[m->flow[f].src + 1]++] = f;
-		r->in[r->in_first[m->flow[f].dst + 1]++] = f;
-	}
+	mq_csr_make(arena, m->n, m->n_flows, &m->flow->src, NULL, sizeof(*m->flow), &r->out_first, &r->out);
+	mq_csr_make(arena, m->n, m->n_flows, &m->flow->dst, NULL, sizeof(*m->flow), &r->in_first, &r->in);
 	return r;
 }
 

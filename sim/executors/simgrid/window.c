@@ -71,17 +71,13 @@ static void find_windows(struct mq_sharing *f)
 
 static void list_tasks(struct mq_sharing *f)
 {
-	uint32_t *first = mq_arena_array(f->arena, f->c->view.schedule->n_devices + 2, uint32_t);
+	const struct mq_schedule *s = f->c->view.schedule;
+	uint32_t *device = mq_arena_none(f->arena, s->n_tasks);
 
-	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
-		first[f->c->view.schedule->task[i].device + 2] += mq_task_communicates(&f->c->view.schedule->task[i]);
-	for (uint32_t d = 0; d < f->c->view.schedule->n_devices; d++)
-		first[d + 2] += first[d + 1];
-	f->task_at = mq_arena_array(f->arena, first[f->c->view.schedule->n_devices + 1], uint32_t);
-	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
-		if (mq_task_communicates(&f->c->view.schedule->task[i]))
-			f->task_at[first[f->c->view.schedule->task[i].device + 1]++] = i;
-	f->task_first = first;
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (mq_task_communicates(&s->task[i]))
+			device[i] = s->task[i].device;
+	mq_csr_make(f->arena, s->n_devices, s->n_tasks, device, NULL, sizeof(*device), &f->task_first, &f->task_at);
 }
 
 static void need_windows(struct mq_sharing *f)

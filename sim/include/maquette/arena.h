@@ -67,6 +67,12 @@ static inline uint32_t *mq_arena_count(struct mq_arena *arena, uint32_t n)
 /* The indices 0 to n - 1 by ascending key; equal keys by index. */
 MQ_API uint32_t *mq_arena_order(struct mq_arena *arena, const double *key, uint32_t n);
 
+/* Items by a key, as compressed rows: the edges of a node, the ops of a layer. Row k is list[first[k]] ..
+ * list[first[k + 1] - 1]: the values of the items with key k, in their order; without `value` their indices. Items lie
+ * `stride` bytes apart; keys of n and more belong to no row. */
+MQ_API void mq_csr_make(struct mq_arena *arena, uint32_t n, uint32_t n_items, const uint32_t *key,
+			const uint32_t *value, size_t stride, uint32_t **first, uint32_t **list);
+
 /* Union-find: the root of an element; halves its path. At first every element is its own parent. */
 static inline uint32_t mq_root(uint32_t *parent, uint32_t i)
 {
