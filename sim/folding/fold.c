@@ -127,8 +127,8 @@ static uint32_t count_classes(const struct mq_folding *f)
 	return count;
 }
 
-/* The last view's classes, split by what has been told since; smaller blocks where that splits nothing, or every class
- * to single positions. False: no position stands for another. */
+/* Splits the last view's classes by the communications found apart since; if that splits nothing, or every class to
+ * single positions, takes smaller blocks. False: no position stands for another. */
 static bool next_classes(struct mq_folding *f)
 {
 	uint32_t n = n_positions(f);

@@ -85,7 +85,7 @@ static void read_stderr(struct mq_pool *p)
 }
 
 /* Copies the first line that is a complaint (mq_platform_complaint) and forgets the rest. */
-static void first_complaint(struct mq_pool *p, char *line, size_t size)
+static void first_error_line(struct mq_pool *p, char *line, size_t size)
 {
 	read_stderr(p);
 	*line = '\0';
@@ -116,7 +116,7 @@ static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 	char line[300];
 	int status = end_server(p);
 
-	first_complaint(p, line, sizeof(line));
+	first_error_line(p, line, sizeof(line));
 	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	if (*line && loading)
 		return mq_bad(err, "%s: SimGrid refuses the platform: %s", p->job->asked.platform, line);
@@ -407,7 +407,7 @@ static void report_loss(struct mq_pool *p, int how, bool late, struct mq_result 
 {
 	char line[160];
 
-	first_complaint(p, line, sizeof(line));
+	first_error_line(p, line, sizeof(line));
 	*r = mq_result_none(late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
 	if (late)
 		snprintf(r->message, sizeof(r->message), "judging takes more than %.9g s of clock time",

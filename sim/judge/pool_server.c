@@ -61,7 +61,7 @@ static void put(struct server *s, struct answer *answer, const void *bytes, size
 }
 
 /* Answers questions until the socket closes or a worker asks to be replaced (MQ_WIRE_LAST). */
-static void attend(struct server *s, int fd, handle_fn *handle)
+static void answer_questions(struct server *s, int fd, handle_fn *handle)
 {
 	struct mq_wire_head head;
 	bool going = true;
@@ -152,8 +152,8 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 
 /* Judges a plan for its files. Its numbers are those of the ordinary judgement, to the last digit; explanations and
  * files come from a second one that keeps every task. */
-static enum mq_status detail(struct server *s, const void *bytes, size_t size, struct answer *answer,
-			     struct mq_err *err)
+static enum mq_status judge_detailed(struct server *s, const void *bytes, size_t size, struct answer *answer,
+				     struct mq_err *err)
 {
 	const struct mq_outputs *outputs = &s->asked_job.outputs;
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
@@ -171,8 +171,8 @@ static enum mq_status detail(struct server *s, const void *bytes, size_t size, s
 	return MQ_OK;
 }
 
-static enum mq_status together(struct server *s, const void *bytes, size_t size, struct answer *answer,
-			       struct mq_err *err)
+static enum mq_status judge_together(struct server *s, const void *bytes, size_t size, struct answer *answer,
+				     struct mq_err *err)
 {
 	const struct mq_question all = { .cluster = s->cluster, .calib = s->calib };
 	const struct mq_judge whole = { .q = &all,
@@ -181,7 +181,7 @@ static enum mq_status together(struct server *s, const void *bytes, size_t size,
 					.timeout_s = s->job.asked.timeout_s };
 	void *packed;
 
-	s->judged_tasks = LARGE_TASKS + 1; /* makes attend() give memory back */
+	s->judged_tasks = LARGE_TASKS + 1; /* makes answer_questions give memory back */
 	MQ_TRY(mq_coscheduled_answer(&whole, bytes, size, &s->scratch, &packed, &answer->size, err));
 	answer->bytes = packed;
 	return MQ_OK;
@@ -193,9 +193,9 @@ static enum mq_status work(struct server *s, const struct mq_wire_head *head, co
 	struct mq_judged out;
 
 	if (head->kind == MQ_WIRE_DETAIL)
-		return detail(s, bytes, head->size, answer, err);
+		return judge_detailed(s, bytes, head->size, answer, err);
 	if (head->kind == MQ_WIRE_TOGETHER)
-		return together(s, bytes, head->size, answer, err);
+		return judge_together(s, bytes, head->size, answer, err);
 	judge(s, bytes, head->size, NULL, &out);
 	put(s, answer, &out.result, sizeof(out.result));
 	answer->kind = mq_simgrid_is_worn() ? MQ_WIRE_LAST : MQ_WIRE_JUDGE;
@@ -217,7 +217,7 @@ static enum mq_status fork_worker(struct server *s, struct answer *answer, struc
 			_exit(0);
 		close(pair[0]);
 		close(MQ_WIRE_FD);
-		attend(s, pair[1], work);
+		answer_questions(s, pair[1], work);
 		_exit(0);
 	}
 	close(pair[1]);
@@ -329,7 +329,7 @@ static void serve(void *data)
 {
 	struct server *s = data;
 
-	attend(s, MQ_WIRE_FD, manage);
+	answer_questions(s, MQ_WIRE_FD, manage);
 	for (uint32_t i = 0; i < s->n_children; i++)
 		kill(s->child[i], SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)

@@ -69,7 +69,7 @@ struct broken {
 	bool found;
 };
 
-static void look(void *context, const char *engine, const struct mq_bound *b)
+static void keep_violation(void *context, const char *engine, const struct mq_bound *b)
 {
 	struct broken *first = context;
 
@@ -81,7 +81,7 @@ enum mq_status mq_proof_check(const struct mq_search_outcome *out, struct mq_err
 {
 	struct broken first = { .found = false };
 
-	walk(out, look, &first);
+	walk(out, keep_violation, &first);
 	if (!first.found)
 		return MQ_OK;
 	return mq_fail(err, MQ_EBUG,

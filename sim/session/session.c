@@ -461,7 +461,7 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 	analytic->jitter.draws = 0;
 	for (uint32_t i = 0; i < n; i++)
 		job[i] = analytic;
-	/* no deadline of an earlier judgement: engines look at the clock between screens */
+	/* clears the deadline of earlier judgements: engines check the clock between screens */
 	mq_pool_until(s->pool, INFINITY);
 	enum mq_status status = mq_pool_judge_jobs(s->pool, job, plan, n, result, err);
 	mq_arena_rewind(&s->screening, mark);

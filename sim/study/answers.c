@@ -164,7 +164,7 @@ static enum mq_status scan(struct contest *c, double at[2], double gap[2], bool 
 	return MQ_OK;
 }
 
-static enum mq_status contestants(struct contest *c)
+static enum mq_status find_contest_plans(struct contest *c)
 {
 	const struct mq_study *study = c->a->study;
 	const struct mq_search_outcome *outcome = &c->a->outcome;
@@ -216,7 +216,7 @@ enum mq_status mq_study_breakeven(struct mq_answering *a)
 	char ends[2][8] = { "", "" }, answer[600];
 	const char *plan[2];
 	double factor = (double)NAN;
-	enum mq_status status = contestants(&c);
+	enum mq_status status = find_contest_plans(&c);
 
 	if (status == MQ_OK)
 		status = find_tie(&c, &factor, ends);

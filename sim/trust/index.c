@@ -251,7 +251,7 @@ enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
 /* Rounds to five digits: enough for intervals, half the file size. */
-static double five(double value)
+static double five_digits(double value)
 {
 	char text[32];
 
@@ -276,9 +276,9 @@ enum mq_status mq_trust_save(const struct mq_trust *t, const char *path, struct 
 		for (int k = 0; k < MQ_N_TRUST_WORDS; k++)
 			mq_csv_put_text(&w, r->point.word[k]);
 		for (int k = 0; k < MQ_N_TRUST_NUMBERS; k++)
-			mq_csv_put_f64(&w, five(r->point.number[k]));
-		mq_csv_row(&w, "%g,%s,%g,%g,%g", five(r->measured_s), r->memory_basis, five(r->predicted_GB),
-			   five(r->measured_GB), five(r->score));
+			mq_csv_put_f64(&w, five_digits(r->point.number[k]));
+		mq_csv_row(&w, "%g,%s,%g,%g,%g", five_digits(r->measured_s), r->memory_basis,
+			   five_digits(r->predicted_GB), five_digits(r->measured_GB), five_digits(r->score));
 	}
 	return mq_csv_close(&w, err);
 }

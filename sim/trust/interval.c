@@ -125,7 +125,7 @@ static double score_quantile(const struct mq_trust *t, const double *d, const st
 	return score;
 }
 
-/* ---- description of the like rows ------------------------------------------------------------------------------ */
+/* ---- description of near rows ---------------------------------------------------------------------------------- */
 
 /* "all on A", "12 on A", "none on A": how many of the rows have the place's word. */
 static const char *shared_words(const struct mq_trust *t, const uint32_t *row, uint32_t n,
@@ -156,7 +156,7 @@ static const char *range_words(const struct mq_trust *t, const uint32_t *row, ui
 			      mq_arena_printf(arena, ", %.0f %s%s%s", most, text, most > 1 ? "s" : "", behind);
 }
 
-/* Words the like rows, or with n 1 the nearest alone; row[0] is the nearest. */
+/* Describes the n nearest rows in words; row[0] is the nearest. */
 static const char *describe(const struct mq_trust *t, const uint32_t *row, uint32_t n, const struct mq_trust_point *p,
 			    const struct mq_trust_place *place, struct mq_arena *arena)
 {

@@ -141,7 +141,7 @@ struct mq_trust_answer {
 	uint32_t like;                                   /* rows within MQ_TRUST_LIKE of the point */
 	double like_error;                               /* median of their |predicted / measured - 1|; NaN = none */
 	double low_80_s, high_80_s, low_50_s, high_50_s; /* NaN: no index */
-	const char *described; /* in words: what the like rows share with the point, and the nearest row */
+	const char *described; /* in words: what the rows near the point share with it, and the nearest row */
 	const char *beyond;    /* in words: what no run has measured; "" = nothing */
 };
 /* Columns of an answer in tables, and the cells. */

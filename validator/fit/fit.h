@@ -58,7 +58,7 @@ struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_
 /* Fills in `overlapped` of computations, from the typical sample. */
 void mq_measured_overlap(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
 			 struct mq_arena *scratch);
-/* The clean sample whose step time is nearest the median, of one at least: a whole timeline to look at. */
+/* Index of the clean sample whose step time is nearest the median; at least one must exist. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* Relative deviation between samples of their common speed: the median over tasks of time / the task's median. Clocks,

@@ -9,8 +9,8 @@
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
  * table, from the file's name; without any of these from the columns redop and root and the bus bandwidth's factor,
- * which tell all_reduce, reduce_scatter and reduce from all others. Ranks are the "Rank N ... on HOST" lines; without
- * any, what the factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
+ * which distinguish all_reduce, reduce_scatter and reduce from all others. Ranks are the "Rank N ... on HOST" lines;
+ * without any, n follows from the factor, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, if its digits allow one n.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ struct reader {
 	const char *path;
 	struct mq_err *err;
 	struct mq_arena *arena;
-	int kind, named; /* of the table at hand; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
+	int kind, named; /* of the current table; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
 	bool in_table, fresh_kind, speaks; /* speaks: it has lines of NCCL_DEBUG */
 	bool reduces, rooted;              /* have rows of this table a redop, a root? */
 	struct columns columns;

@@ -34,7 +34,7 @@ bool mq_trace_probe(const char *path)
 	return format_of(path) != NO_TRACE;
 }
 
-/* What contains comes before what it contains; then any fixed order. */
+/* By start; an event comes before those within it. The rest only fixes the order. */
 MQ_COMPARE(by_start, struct mq_event,
 	   MQ_ORDER(a->start_us, b->start_us)         ?:
 		   MQ_ORDER(b->dur_us, a->dur_us)     ?:

@@ -42,8 +42,8 @@ struct mq_trace_shape {
 struct mq_trace_note {
 	const char *collective, *group; /* interned; NULL = unknown */
 	double in_n, out_n;             /* elements; NAN = unknown */
-	double element_B;               /* 0 = not told */
-	uint32_t ranks;                 /* 0 = not told */
+	double element_B;               /* 0 = unknown */
+	uint32_t ranks;                 /* 0 = unknown */
 };
 
 struct mq_event {
@@ -137,9 +137,9 @@ enum { MQ_TRACE_SENDRECV = MQ_N_COLL_KINDS, MQ_TRACE_OTHER_CALL };
 struct mq_trace_call {
 	uint32_t event;    /* the kernel */
 	uint32_t kind;     /* enum mq_coll_kind, MQ_TRACE_SENDRECV or MQ_TRACE_OTHER_CALL */
-	uint32_t ranks;    /* 0 = not told */
+	uint32_t ranks;    /* 0 = unknown */
 	uint32_t index;    /* ordinal among calls of equal kind, size and group on this rank */
-	const char *group; /* NULL = not told */
+	const char *group; /* NULL = unknown */
 	double bytes;      /* as nccl-tests counts; NAN = unknown */
 	double element_B;
 	double own_s, least_s; /* duration here, and on the rank that came last */

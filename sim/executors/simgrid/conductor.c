@@ -15,7 +15,7 @@ struct conductor {
 	void *data;
 };
 
-static void conduct(int argc, char **argv)
+static void run_body(int argc, char **argv)
 {
 	struct conductor *c = sg_actor_self_get_data();
 
@@ -33,7 +33,7 @@ void mq_conduct(const struct mq_cluster *cluster, void (*body)(void *data), void
 	sg_cfg_set_int("contexts/stack-size", CONDUCTOR_STACK_KIB);
 	sg_actor_t actor = sg_actor_init("conductor", mq_platform_host(cluster, 0));
 	sg_actor_set_data(actor, &c);
-	sg_actor_start_(actor, conduct, 0, NULL);
+	sg_actor_start_(actor, run_body, 0, NULL);
 	simgrid_run();
 }
 

@@ -171,7 +171,7 @@ struct all_sets {
 	bool any_always_met;
 };
 
-static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
+static void share_set(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
 {
 	struct all_sets *all = data;
 	uint32_t device = common_device(f, link, all->seen);
@@ -192,7 +192,7 @@ void mq_sharing_may_contend(struct mq_sharing *f)
 				.always_met = mq_arena_array(&scratch, f->n_users, bool),
 				.seen = mq_arena_array(&scratch, s->n_devices, uint32_t) };
 
-	mq_sharing_each_set(f, look_at_set, &all);
+	mq_sharing_each_set(f, share_set, &all);
 	for (uint32_t e = 0; e < f->ev->n && all.any_always_met; e++)
 		if (f->communication[e] != MQ_NONE && all.always_met[f->user_of[f->communication[e]]])
 			mq_sharing_mark(f, e);

@@ -400,8 +400,8 @@ static const char *remedies(const struct mq_session *s, const struct mq_plan *pl
 
 enum { MOST_TIMES = 64 };
 
-/* Asks for what needs least memory alone: thousands of plans that need more would be looked at before. */
-static void ask_least(struct mq_session *s)
+/* Limits the search to plans of least memory: otherwise it would try thousands that need more first. */
+static void ask_least_memory(struct mq_session *s)
 {
 	struct mq_limits *l = &s->limits;
 
@@ -431,7 +431,7 @@ static void print_least_devices(const struct mq_session *s, FILE *file)
 			mq_arena_printf(&scratch, "%s nodes=%u", s->asked->platform, times * s->cluster->n_nodes);
 		if (mq_session_open(&larger, &more, s->shipped, &lost) != MQ_OK)
 			return;
-		ask_least(&larger);
+		ask_least_memory(&larger);
 		uint32_t n = larger.cluster->n_devices;
 		bool done =
 			n <= before || mq_search_session(&larger, &options, NULL, &out, &lost) != MQ_OK || out.n_best;
