@@ -49,12 +49,10 @@ static void say_model(struct sheet *to)
 	struct mq_arena *arena = &to->s->arena;
 	uint32_t count[MQ_N_OP_KINDS] = { 0 };
 	const char *ops = "";
-	double parameters = 0;
+	double parameters = mq_model_totals(m).parameters;
 
-	for (uint32_t i = 0; i < m->n_ops; i++) {
+	for (uint32_t i = 0; i < m->n_ops; i++)
 		count[m->op[i].kind]++;
-		parameters += m->op[i].param;
-	}
 	for (int k = 0; k < MQ_N_OP_KINDS; k++)
 		if (count[k])
 			ops = mq_arena_printf(arena, "%s%s%u %s", ops, *ops ? ", " : "", count[k],

@@ -40,15 +40,6 @@ static const char *kind_of(const struct mq_model *m, const struct mq_train *trai
 			      "other";
 }
 
-static double params_of(const struct mq_model *m)
-{
-	double n = 0;
-
-	for (uint32_t i = 0; i < m->n_ops; i++)
-		n += m->op[i].param;
-	return n;
-}
-
 /* The plan's highest recomputation and gradient sharding of any op. */
 static void note_configs(const struct mq_plan *plan, double *n)
 {
@@ -80,7 +71,7 @@ void mq_trust_point_of(const struct mq_trust_view *v, struct mq_trust_point *p)
 	n[MQ_TRUST_nodes] = v->nodes;
 	n[MQ_TRUST_kinds] = v->kinds;
 	n[MQ_TRUST_seq] = v->model->tokens_per_sample;
-	n[MQ_TRUST_params] = params_of(v->model);
+	n[MQ_TRUST_params] = mq_model_totals(v->model).parameters;
 	n[MQ_TRUST_tp] = mq_or_1(d.tp);
 	n[MQ_TRUST_tp_nodes] = ceil(n[MQ_TRUST_tp] / v->per_node);
 	n[MQ_TRUST_pp] = mq_or_1(d.pp);

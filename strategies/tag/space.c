@@ -206,11 +206,7 @@ static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 
 static double gradient_bytes(const struct mq_problem *p)
 {
-	double params = 0;
-
-	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
-		params += p->q->model->op[op].param;
-	return params * mq_dtype_size(p->q->train->grad_dtype);
+	return mq_model_totals(p->q->model).parameters * mq_dtype_size(p->q->train->grad_dtype);
 }
 
 static void describe_devices(struct mq_tag_space *s, const struct mq_problem *p)
