@@ -70,6 +70,8 @@ static enum mq_status write_settings(const struct options *o, struct mq_export *
 	enum mq_tuning_kind kind = e->tuning.kind;
 	const char *path = o->out, *text;
 
+	if (e->train->optimizer == MQ_OPTIMIZER_NONE)
+		return mq_bad(err, "--optimizer none: these are settings of training; say adam, sgd or momentum");
 	if (kind == MQ_TUNE_FROZEN || (kind == MQ_TUNE_LORA && !o->target->adapters))
 		return mq_bad(err, "--to %s: it has no settings for --train %s; %s", o->to, e->train->tuning,
 			      kind == MQ_TUNE_LORA ? "megatron-bridge, deepspeed (with PEFT) and torchtitan have" :

@@ -428,7 +428,7 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	const struct mq_software *s = w->software;
 	double param = mq_op_param_shard(w->op, share->split);
 
-	if (!mq_op_trained(w->op))
+	if (!mq_op_trained(w->op) || train->optimizer == MQ_OPTIMIZER_NONE)
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
 	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B +

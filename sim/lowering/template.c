@@ -160,7 +160,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		uint32_t replicas = mq_mesh_group_size(c, mq_grad_mask);
 		struct mq_share share = {
 			.samples = piece[i].samples,
-			.accumulates = low->plan->micro_batches > 1 && !mq_reduces_always(low, c),
+			.accumulates = (low->plan->micro_batches > 1 || low->train->optimizer == MQ_OPTIMIZER_NONE) &&
+				       !mq_reduces_always(low, c),
 			.gathered = c->sync == MQ_SYNC_ZERO3 && mq_reduces_always(low, c),
 			.reduced = replicas > 1,
 			.shards = mq_gathers_new(c->sync) || mq_once(low) ? mq_shard_size(low, c->sync, replicas) : 0,

@@ -87,9 +87,7 @@ double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool 
 
 double mq_optimizer_moments(enum mq_optimizer optimizer)
 {
-	static const double moments[MQ_N_OPTIMIZERS] = {
-		[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
-	};
+	static const double moments[MQ_N_OPTIMIZERS] = { [MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_MOMENTUM] = 1 };
 
 	return moments[optimizer];
 }

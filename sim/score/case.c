@@ -150,7 +150,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	}
 	c->train = (struct mq_train){ .batch = c->run->gbs,
 				      .optimizer =
-					      !strcmp(c->run->mode, "backward") ? MQ_OPTIMIZER_SGD : MQ_OPTIMIZER_ADAM,
+					      !strcmp(c->run->mode, "backward") ? MQ_OPTIMIZER_NONE : MQ_OPTIMIZER_ADAM,
 				      .infer = !strcmp(c->run->mode, "infer"),
 				      .tuning = *c->run->tuning ? c->run->tuning : NULL };
 	MQ_TRY(dtype_of(c, bf16, err));

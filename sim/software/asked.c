@@ -46,7 +46,7 @@ const struct mq_arg mq_question_args[] = {
 	ROW(WORD, "grad-dtype", train.grad_dtype, "TYPE", "data type of reduced gradients, by default the software's",
 	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .also = TORCH_NAMES, GIVEN(grad_given),
 	    .flags = OF_TRAINING | MQ_ARG_OWN_DEFAULT),
-	ROW(WORD, "optimizer", train.optimizer, "NAME", "optimizer", .words = "adam|sgd|momentum",
+	ROW(WORD, "optimizer", train.optimizer, "NAME", "optimizer", .words = "adam|sgd|momentum|none",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(WORD, "mode", train.infer, "MODE", "training steps or forward passes", .words = "train|infer",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),

@@ -184,6 +184,43 @@ static double launches_of_update(const struct mq_schedule *s)
 	return launches;
 }
 
+/* Bytes that the passes move on device 0 in copies. */
+static double copied_B(const struct mq_schedule *s)
+{
+	double bytes = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_work *work = &s->work[s->task[i].work];
+
+		for (uint32_t k = 0; k < work->n_kernels && s->task[i].kind == MQ_TASK_COMPUTE && !s->task[i].device;
+		     k++)
+			bytes += work->kernel[k].kind == MQ_KERNEL_COPY ? work->kernel[k].bytes : 0;
+	}
+	return bytes;
+}
+
+/* Without an optimizer nothing is updated, and each pass adds to the gradients of those before it. */
+static void passes_run_alone(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_shape shape = { .micro_batches = 1 };
+	const enum mq_optimizer optimizer = w->train.optimizer;
+	double param = 0, bytes[2];
+
+	for (uint32_t op = 0; op < w->model->n_ops; op++)
+		param += w->model->op[op].param;
+	assert_true(launches_of_update(lowered_shape(w, &shape)) > 0);
+	w->software.accum_B = 12;
+	bytes[0] = copied_B(lowered_shape(w, &shape));
+	w->train.optimizer = MQ_OPTIMIZER_NONE;
+	struct mq_schedule *s = lowered_shape(w, &shape);
+	bytes[1] = copied_B(s);
+	w->train.optimizer = optimizer;
+	w->software.accum_B = 0;
+	assert_true(launches_of_update(s) == 0);
+	assert_within(bytes[1] - bytes[0], 12 * param, 1e-6 * param);
+}
+
 /* A step by the analytic executor. */
 static double step_s(struct lowered *w, const struct mq_schedule *s)
 {
@@ -481,6 +518,7 @@ int main(void)
 		cmocka_unit_test(parts_are_one_call),
 		cmocka_unit_test(rings_merge_what_takes_part),
 		cmocka_unit_test(keys_are_copied_for_each_query_head),
+		cmocka_unit_test(passes_run_alone),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);

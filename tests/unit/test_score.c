@@ -141,7 +141,7 @@ static void test_case(void **state)
 	r.mode = "backward";
 	r.model_spec = "gpt";
 	build(&r, &c);
-	assert_true(!c.job.asked.train.infer && c.job.asked.train.optimizer == MQ_OPTIMIZER_SGD);
+	assert_true(!c.job.asked.train.infer && c.job.asked.train.optimizer == MQ_OPTIMIZER_NONE);
 }
 
 /* What `simulate` is asked: the same model, machines, software and training, past memory where the run fitted. */

@@ -183,7 +183,8 @@ struct mq_model {
 				  *e##_end = (model)->edge + (model)->out_first[(op) + 1]; \
 	     e < e##_end; e++)
 
-enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
+/* None: both passes are timed alone; gradients stay where the passes before left them. */
+enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_OPTIMIZER_NONE, MQ_N_OPTIMIZERS };
 
 /* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */
 enum mq_gemm_dtype { MQ_GEMM_AS_DTYPE, MQ_GEMM_FP8, MQ_GEMM_MXFP8, MQ_GEMM_FP4 };
