@@ -105,7 +105,7 @@ static bool is_series_of(const char *series, const char *name, struct mq_arena *
 		do {
 			word = mq_text_next(&rest, between, arena);
 		} while (word && words && strncasecmp(word, asked, strlen(asked)));
-		if (!word || strncasecmp(word, asked, strlen(asked)))
+		if (!*asked || !word || strncasecmp(word, asked, strlen(asked)))
 			return false;
 	}
 	return words > 1;

@@ -40,6 +40,7 @@ try 2 "no machine 'p9.48xlarge'" platform check '8 x p9.48xlarge'
 same '2 x ND H100 v5' '2 x Standard_ND96isr_H100_v5'
 same '2xDGX-H200' 'gpu=H200 nodes=2 gpus=8 nic_GBps=50 network=ib'
 try 2 "'NC A100 v4': which one. Standard_NC96ads_A100_v4, Standard_NC24ads" platform check '2 x NC A100 v4'
+try 2 "no machine '. .'" platform check '2 x . .'
 try 2 "no platform '-1xH100'" platform check -- -1xH100
 try 2 "no such device type; did you mean" platform check 8xH10O
 try 2 "no platform 'x64'" platform check x64
