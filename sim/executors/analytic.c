@@ -24,26 +24,6 @@ static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, do
 	return MQ_OK;
 }
 
-/* Adds the periods that the view left out, if the last three of every rank took equal times; else the view is
- * inexact. */
-static void add_left_out(const struct mq_steady *steady, struct mq_timeline *tl)
-{
-	static const double rounding = 1e-12; /* relative to the time since the step began */
-	double period_s = NAN;
-
-	for (uint32_t r = 0; r < steady->n; r++)
-		for (uint32_t i = steady->last[r].first, n = steady->last[r].n, end = i + n; i < end; i++) {
-			double each_s = (tl->finish_s[i] - tl->finish_s[i - 2 * n]) / 2,
-			       most = rounding * tl->finish_s[i];
-
-			period_s = isnan(period_s) ? each_s : period_s;
-			tl->inexact |= fabs(tl->finish_s[i] - tl->finish_s[i - n] - period_s) > most ||
-				       fabs(each_s - period_s) > most;
-		}
-	tl->inexact |= isnan(period_s);
-	tl->step_time_s += steady->periods * period_s;
-}
-
 enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct mq_arena *arena,
 				   struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
@@ -72,8 +52,6 @@ enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct
 	}
 	*verdict = walk.n_done == ev.n ? MQ_VERDICT_OK : MQ_VERDICT_DEADLOCK;
 	MQ_TRY(mq_costing_timeline(&costing, &ev, walk.start_s, walk.finish_s, timeline, err));
-	if (*verdict == MQ_VERDICT_OK && request->view.steady)
-		add_left_out(request->view.steady, timeline);
 	if (*verdict == MQ_VERDICT_OK && !timeline->inexact && timeline->step_time_s > request->timeout_s)
 		*verdict = MQ_VERDICT_TIMEOUT;
 	return MQ_OK;

@@ -44,6 +44,7 @@ struct mq_folding {
 	struct mq_lowered *lowered;
 	struct mq_arena *arena;
 	struct mq_view last;
+	bool unsteady;    /* it was */
 	uint32_t filling; /* periods until the pipeline is full, as mq_low_string assumed */
 	char why[128];    /* why the coarsest classes of the next view were refused */
 };
@@ -333,6 +334,11 @@ void mq_folding_apart(struct mq_folding *f, const double *apart_s)
 	MQ_PUSH(f->arena, f->apart_s, f->n_apart, f->apart_room, apart_s);
 }
 
+void mq_folding_unsteady(struct mq_folding *f)
+{
+	f->unsteady = true;
+}
+
 void mq_folding_end(struct mq_folding *f)
 {
 	if (f->low)
@@ -366,6 +372,7 @@ static void make_schedule(struct mq_folding *f, const struct mq_fold *fold, uint
 
 	*view = f->last = (struct mq_view){ .schedule = schedule, .fold = fold, .steady = steady };
 	f->filling = filling;
+	f->unsteady = false;
 	if (schedule && (fold || steady))
 		return;
 	f->lowered->schedule = schedule;
@@ -383,7 +390,7 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 	*f->why = '\0';
 	if (!f->low)
 		return MQ_OK;
-	if (f->last.steady) { /* that run was inexact: allow longer for the pipeline to fill */
+	if (f->unsteady) { /* allow longer for the pipeline to fill */
 		make_schedule(f, f->last.fold, f->filling < SLOWLY ? SLOWLY : 0, view);
 		return MQ_OK;
 	}

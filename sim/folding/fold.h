@@ -31,13 +31,15 @@ struct mq_folding;
 struct mq_folding *mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
 				    struct mq_lowered *lowered);
 
-/* The next view: the last one with more micro-batches where it left some out; else one of finer classes
+/* The next view: the last one with more micro-batches where it was unsteady; else one of finer classes
  * (mq_folding_apart, or smaller blocks of positions); at last the whole schedule. view->schedule is NULL if the verdict
  * forbids a run, or after the whole schedule. */
 enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err);
 
 /* Takes the last run's mq_timeline.apart_s: positions whose times differ are in different classes of later views. */
 void mq_folding_apart(struct mq_folding *folding, const double *apart_s);
+/* The same, mq_timeline.unsteady: the view that follows leaves out fewer micro-batches, or none. */
+void mq_folding_unsteady(struct mq_folding *folding);
 
 void mq_folding_end(struct mq_folding *folding);
 

@@ -303,6 +303,27 @@ static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 	tl->inner_comm_s = inner;
 }
 
+/* What the micro-batches add that are left out: as many times what a period took as there are periods of them. */
+static void add_left_out(const struct mq_steady *steady, struct mq_timeline *tl)
+{
+	static const double rounding = 1e-12; /* of the time since the step began */
+	double period_s = NAN;
+
+	for (uint32_t r = 0; r < steady->n; r++)
+		for (uint32_t i = steady->period[r].first, n = steady->period[r].n, end = i + n; i < end; i++) {
+			double each_s = (tl->finish_s[i] - tl->finish_s[i - 2 * n]) / 2,
+			       most = rounding * tl->finish_s[i];
+
+			period_s = isnan(period_s) ? each_s : period_s;
+			tl->unsteady |= fabs(tl->finish_s[i] - tl->finish_s[i - n] - period_s) > most ||
+					fabs(each_s - period_s) > most;
+		}
+	tl->steady = steady;
+	tl->unsteady |= isnan(period_s);
+	tl->inexact |= tl->unsteady;
+	tl->step_time_s += steady->periods * period_s;
+}
+
 enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events *ev, const double *start_s,
 				   const double *finish_s, struct mq_timeline *tl, struct mq_err *err)
 {
@@ -325,5 +346,7 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 		MQ_TRY(find_link_loads(c, ev, tl, err));
 	if (c->view.fold)
 		folded_times(c, tl);
+	if (c->view.steady)
+		add_left_out(c->view.steady, tl);
 	return MQ_OK;
 }

@@ -14,8 +14,14 @@ struct classes {
 	const struct mq_judge *j;
 	const struct mq_schedule *s;
 	const struct mq_view *view;
-	uint8_t *comm_class; /* [n_comms], MQ_N_LINK_CLASSES = not yet known */
+	uint8_t *comm_class;   /* [n_comms], MQ_N_LINK_CLASSES = not yet known */
+	const double *repeats; /* see mq_timeline_repeats */
 };
+
+static double times_of(const struct classes *c, uint32_t task)
+{
+	return c->repeats ? 1 + c->repeats[task] : 1;
+}
 
 /* Least usable bandwidth on the way from a to b, if less than *least. */
 static enum mq_status find_slowest_link(const struct classes *c, uint32_t a, uint32_t b, double *least, uint8_t *class,
@@ -83,7 +89,7 @@ static enum mq_status add_exposed_time(const struct classes *c, struct mq_judged
 		weight += tl->weight ? tl->weight[d] : 1;
 	for (uint32_t i = 0; i < c->s->n_tasks; i++) {
 		const struct mq_task *t = &c->s->task[i];
-		double w = (tl->weight ? tl->weight[t->device] : 1) / weight;
+		double w = (tl->weight ? tl->weight[t->device] : 1) / weight * times_of(c, i);
 		const struct mq_fused *fused = mq_view_fused(c->view, t);
 		uint8_t class;
 		for (uint32_t k = 0; fused && k < fused->n_calls; k++) {
@@ -122,9 +128,10 @@ MQ_COMPARE(by_order, struct part,
 		   MQ_ORDER(a->device, b->device) ?:
 						    MQ_ORDER(a->kind * 256 + a->coll, b->kind * 256 + b->coll))
 
-/* Adds the collectives of a fused task that lie on the critical path, and subtracts their time from *compute_s. */
-static enum mq_status add_fused(const struct classes *c, const struct mq_fused *fused, struct part *part, uint32_t *n,
-				double *compute_s, struct mq_err *err)
+/* Adds the collectives of a fused task that lie on the critical path, `times` over, and subtracts their time from
+ * *compute_s. */
+static enum mq_status add_fused(const struct classes *c, const struct mq_fused *fused, double times, struct part *part,
+				uint32_t *n, double *compute_s, struct mq_err *err)
 {
 	for (uint32_t k = 0; k < fused->n_calls; k++) {
 		const struct mq_fused_call *call = &fused->call[k];
@@ -133,8 +140,8 @@ static enum mq_status add_fused(const struct classes *c, const struct mq_fused *
 		if (!(call->path_s > 0))
 			continue;
 		MQ_TRY(class_of_comm(c, call->comm, &like.class, err));
-		find_part(part, n, &like)->seconds += call->path_s;
-		*compute_s -= call->path_s;
+		find_part(part, n, &like)->seconds += times * call->path_s;
+		*compute_s -= times * call->path_s;
 	}
 	return MQ_OK;
 }
@@ -152,12 +159,12 @@ static enum mq_status list_parts(const struct classes *c, const struct mq_judged
 			       struct part);
 	for (uint32_t i = 0; i < length; i++) {
 		const struct mq_task *t = &c->s->task[path[i]];
-		double seconds = tl->finish_s[path[i]] - tl->start_s[path[i]];
+		double times = times_of(c, path[i]), seconds = times * (tl->finish_s[path[i]] - tl->start_s[path[i]]);
 		struct part like = { .device = MQ_NONE, .kind = t->kind };
 		if (t->kind == MQ_TASK_COMPUTE) {
 			const struct mq_fused *fused = mq_view_fused(c->view, t);
 			if (fused)
-				MQ_TRY(add_fused(c, fused, *part, n, &seconds, err));
+				MQ_TRY(add_fused(c, fused, times, *part, n, &seconds, err));
 			if (!slot[t->device]) {
 				like.device = t->device;
 				(*part)[*n] = like;
@@ -229,6 +236,7 @@ enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out, 
 
 	c.comm_class = mq_arena_array(arena, c.s->n_comms, uint8_t);
 	memset(c.comm_class, MQ_N_LINK_CLASSES, c.s->n_comms);
+	c.repeats = mq_timeline_repeats(&out->timeline, arena);
 	MQ_TRY(add_exposed_time(&c, out, err));
 	return put_words(&c, out, arena, err);
 }

@@ -41,7 +41,8 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 					   .timeout_s = j->timeout_s,
 					   .simulation_s = j->simulation_s,
 					   .interference = j->interference,
-					   .times_only = j->times_only || (out->view.fold && !j->keep_tasks),
+					   .times_only = j->times_only ||
+							 ((out->view.fold || out->view.steady) && !j->keep_tasks),
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
 
@@ -66,6 +67,8 @@ static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *fol
 	do {
 		if (out->timeline.apart_s)
 			mq_folding_apart(folding, out->timeline.apart_s);
+		if (out->timeline.unsteady)
+			mq_folding_unsteady(folding);
 		MQ_TRY(mq_folding_next(folding, &out->view, err));
 		say(&out->result, out->lowered.verdict, out->lowered.message);
 		if (!out->view.schedule)
@@ -88,7 +91,7 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.replays = j->replays,
 							.alike = !j->keep_tasks },
 					     .fold = j->fold && !j->jitter.draws,
-					     .steady = j->times_only && j->execute == mq_execute_analytic,
+					     .steady = !j->keep_tasks && !j->jitter.draws,
 					     .keep_tasks = j->keep_tasks };
 	struct mq_folding *folding = mq_folding_begin(&ask, arena, &out->lowered);
 

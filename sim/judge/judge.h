@@ -11,7 +11,8 @@ struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
-	bool keep_tasks;  /* see mq_fold_request; false: a folded schedule has no bytes per link either */
+	bool keep_tasks;  /* see mq_fold_request; false: micro-batches that repeat others may be left out, and such a
+			   * schedule, or a folded one, has no bytes per link either */
 	bool times_only;  /* only step time and memory verdict; no breakdown and no bottleneck */
 	double max_tasks; /* see mq_lower_request */
 	bool time_oom;    /* also times plans that run out of memory; they keep the verdict OOM */

@@ -161,7 +161,8 @@ static enum mq_status judge_detailed(struct server *s, const void *bytes, size_t
 
 	judge(s, bytes, size, NULL, &out);
 	struct mq_result result = out.result;
-	if (out.view.fold || outputs->schedule) { /* else the first one shows all; kernels' ops: schedule file only */
+	/* else the first one shows all; kernels' ops: schedule file only */
+	if (out.view.fold || out.view.steady || outputs->schedule) {
 		mq_arena_rewind(&s->scratch, mark);
 		judge(s, bytes, size, outputs, &out);
 		mq_outputs_explain(&out, &result);

@@ -4,12 +4,13 @@
  * Whether the passes that are left out are the same is found here, slot by slot. Whether they also take the same time is
  * known from running the others: where each task of three periods in a row comes later than that of the period before
  * it by one and the same time, so do all periods that follow, since tasks wait for others of their own period or the
- * one before (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992). Two periods would do if those of
- * all ranks ended together; but a message at the end of a rank's last period may wait for a receiver whose own last
- * period is over. SPDX-License-Identifier: Apache-2.0 */
+ * one before (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992), and meet on links and devices
+ * those that ran then. Two periods would do if those of all ranks ended together. One more period follows the three: a
+ * message at its end may wait for a receiver whose own last period is over, as it does where none is left out.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
-enum { COMPARED = 3 }; /* periods */
+enum { COMPARED = 3, PERIODS }; /* with the one behind them */
 
 /* The same pass, `later` micro-batches later? */
 static bool same(const struct mq_order *a, uint32_t i, const struct mq_order *b, uint32_t k, uint32_t later)
@@ -28,12 +29,12 @@ static uint32_t cut_of(const struct mq_order *all, const struct mq_order *few, u
 
 	while (cut < few->n && same(few, cut, all, cut, 0))
 		cut++;
-	if (cut < COMPARED * slots)
+	if (cut < PERIODS * slots)
 		return 0;
 	for (uint32_t i = cut; i < few->n; i++)
 		if (!same(few, i, all, i + gap, left_out))
 			return 0;
-	for (uint32_t i = cut - COMPARED * slots; i + slots < cut + gap; i++)
+	for (uint32_t i = cut - PERIODS * slots; i + slots < cut + gap; i++)
 		if (!same(all, i, all, i + slots, each))
 			return 0;
 	return cut;
@@ -51,12 +52,12 @@ static uint32_t tasks_of(const struct mq_order *order, uint32_t from, uint32_t t
 const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, struct mq_order *order)
 {
 	uint32_t all = low->plan->micro_batches, n = low->num.n_ranks, first = 0;
-	uint32_t few = all % n + (COMPARED + filling) * n, periods = all > few ? (all - few) / n : 0;
+	uint32_t few = all % n + (PERIODS + filling) * n, periods = all > few ? (all - few) / n : 0;
 	struct mq_order *fewer = mq_arena_array(&low->scratch, n, struct mq_order);
 	struct mq_steady *steady = mq_arena_array(low->arena, 1, struct mq_steady);
 	char message[256];
 
-	if (periods < COMPARED + filling) /* less than half would be saved */
+	if (periods < PERIODS + filling) /* less than half would be saved */
 		return NULL;
 	*steady = (struct mq_steady){ periods, n, mq_arena_array(low->arena, n, struct mq_stretch) };
 	for (uint32_t r = 0; r < n; r++) {
@@ -69,8 +70,8 @@ const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, stru
 								   0;
 		if (!cut)
 			return NULL;
-		steady->last[r].first = first + tasks_of(&fewer[r], 0, cut - slots);
-		steady->last[r].n = tasks_of(&fewer[r], cut - slots, cut);
+		steady->period[r].first = first + tasks_of(&fewer[r], 0, cut - 2 * slots);
+		steady->period[r].n = tasks_of(&fewer[r], cut - slots, cut);
 		first += (uint32_t)fewer[r].tasks;
 	}
 	memcpy(order, fewer, n * sizeof(*order));

@@ -31,15 +31,16 @@ struct mq_rounds {
 	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
 };
 
-/* A step of which the schedule has only some micro-batches: the periods left out would follow those present and repeat
- * them. */
+/* A step of which the schedule has only some micro-batches: the periods left out would follow one that is present and
+ * repeat it. */
 struct mq_stretch {
 	uint32_t first, n; /* tasks */
 };
 struct mq_steady {
-	double periods;          /* left out */
-	uint32_t n;              /* pipeline ranks */
-	struct mq_stretch *last; /* [n] each rank's last period, after two of as many tasks */
+	double periods; /* left out */
+	uint32_t n;     /* pipeline ranks */
+	/* [n] each rank's period that they repeat: its last but one, after two of as many tasks */
+	struct mq_stretch *period;
 };
 
 /* Builds the graph. `rounds`: NULL = the schedule is one step. Indices must be in range (mq_schedule_check tests them).

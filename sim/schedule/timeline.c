@@ -19,6 +19,8 @@ struct account {
 	uint32_t *first, *task; /* CSR: tasks of each (device, stream) by start */
 	struct interval *busy;  /* of the current device: its compute, merged */
 	double *exposed;        /* [n_tasks] */
+	double *repeats;        /* [n_tasks] see mq_timeline_repeats, or NULL */
+	double repeated_s;      /* compute of the device at hand, in periods that are left out */
 };
 
 static bool starts_before(const struct mq_timeline *t, uint32_t a, uint32_t b)
@@ -109,7 +111,12 @@ static uint32_t merge_busy(struct account *c, uint32_t device)
 	struct cursor u = begin(c, device, true);
 	uint32_t n = 0, i;
 
+	c->repeated_s = 0;
 	while ((i = next_task(&u)) != MQ_NONE) {
+		double from_s = n ? fmax(c->t->start_s[i], c->busy[n - 1].finish_s) : c->t->start_s[i];
+
+		if (c->repeats)
+			c->repeated_s += c->repeats[i] * fmax(c->t->finish_s[i] - from_s, 0);
 		if (n && c->t->start_s[i] <= c->busy[n - 1].finish_s)
 			c->busy[n - 1].finish_s = fmax(c->busy[n - 1].finish_s, c->t->finish_s[i]);
 		else
@@ -138,6 +145,16 @@ static void find_exposed(struct account *c, uint32_t device, uint32_t n_busy)
 	}
 }
 
+double *mq_timeline_repeats(const struct mq_timeline *t, struct mq_arena *arena)
+{
+	double *repeats = t->steady ? mq_arena_array(arena, t->n_tasks, double) : NULL;
+
+	for (uint32_t r = 0; t->steady && r < t->steady->n; r++)
+		for (uint32_t i = 0; i < t->steady->period[r].n; i++)
+			repeats[t->steady->period[r].first + i] = t->steady->periods;
+	return repeats;
+}
+
 struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struct mq_timeline *t,
 					struct mq_arena *arena, double **exposed)
 {
@@ -148,16 +165,19 @@ struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struc
 
 	c.exposed = *exposed = mq_arena_array(arena, s->n_tasks, double);
 	list_streams(&c, &scratch);
+	c.repeats = mq_timeline_repeats(t, &scratch);
 	c.busy = mq_arena_array(&scratch, s->n_tasks, struct interval);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		double w = t->weight ? t->weight[d] : 1, compute_s = 0, comm_s = 0;
 		uint32_t n = merge_busy(&c, d);
 		for (uint32_t i = 0; i < n; i++)
 			compute_s += c.busy[i].finish_s - c.busy[i].start_s;
+		compute_s += c.repeated_s;
 		find_exposed(&c, d, n);
 		for (uint32_t k = c.first[d * MQ_N_STREAMS]; k < c.first[(d + 1) * MQ_N_STREAMS]; k++) {
-			double inner_s = t->inner_comm_s ? t->inner_comm_s[c.task[k]] : 0;
-			comm_s += c.exposed[c.task[k]] + inner_s;
+			double times = c.repeats ? 1 + c.repeats[c.task[k]] : 1;
+			double inner_s = t->inner_comm_s ? times * t->inner_comm_s[c.task[k]] : 0;
+			comm_s += times * c.exposed[c.task[k]] + inner_s;
 			compute_s -= inner_s;
 		}
 		weight += w;

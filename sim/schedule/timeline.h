@@ -11,6 +11,7 @@
 #include "maquette/schedule.h"
 
 struct mq_events;
+struct mq_steady;
 
 struct mq_timeline {
 	const char *executor;           /* name */
@@ -23,7 +24,9 @@ struct mq_timeline {
 	/* A folded schedule (folding/view.h); NULL where every device is simulated. */
 	const double *weight;       /* [n_devices] ranks that the device stands for */
 	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
-	bool inexact; /* the view is not exact (folding/fold.h): only apart_s is filled, run the next view */
+	const struct mq_steady *steady; /* micro-batches left out (schedule/events.h), or NULL */
+	bool inexact;  /* the view is not exact (folding/fold.h): only apart_s is filled, run the next view */
+	bool unsteady; /* inexact because micro-batches that were left out may take other times than the others */
 	/* Inexact: [positions of the fold] seconds of a communication whose replicas took unequal times, NAN where it
 	 * has no member; or NULL. */
 	double *apart_s;
@@ -33,6 +36,9 @@ struct mq_timeline {
  * earlier such task; 0 for compute tasks. Lives in the arena. */
 MQ_API double *mq_timeline_exposed(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
 				   struct mq_arena *arena);
+
+/* How many times each task is left out (mq_timeline.steady), [n_tasks] in the arena; NULL: none is. */
+MQ_API double *mq_timeline_repeats(const struct mq_timeline *timeline, struct mq_arena *arena);
 
 /* Exposed times and breakdown in one pass. */
 struct mq_breakdown;

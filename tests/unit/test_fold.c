@@ -450,13 +450,18 @@ static void exchange(struct mq_plan *plan, struct mq_arena *arena)
 
 /* A plan of many micro-batches, all of them timed and a few. */
 static void left_out(struct simulated *s, const struct mq_question *question, const struct mq_plan *plan,
-		     struct tally *tally)
+		     mq_execute_fn *execute, struct tally *tally)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_train train = *question->train;
 	struct mq_question q = *question;
 	struct mq_plan many = *plan;
-	struct mq_judge judge = { .q = &q, .execute = mq_execute_analytic, .fold = true, .timeout_s = INFINITY };
+	struct mq_judge judge = { .q = &q,
+				  .execute = execute,
+				  .fold = true,
+				  .interference = interference,
+				  .keep_tasks = true,
+				  .timeout_s = INFINITY };
 	struct mq_judged all, few;
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -466,12 +471,16 @@ static void left_out(struct simulated *s, const struct mq_question *question, co
 	if (mq_judge_full(&judge, &many, &arena, &all, &err)) {
 		complain(s, &err);
 	} else if (all.result.verdict == MQ_VERDICT_OK) {
-		judge.times_only = true;
+		const struct mq_result *a = &few.result, *b = &all.result;
+
+		judge.keep_tasks = false;
 		if (mq_judge_full(&judge, &many, &arena, &few, &err))
 			complain(s, &err);
-		EXPECT(s, few.result.verdict == MQ_VERDICT_OK);
-		EXPECT_NEAR(s, few.result.step_time_s, all.result.step_time_s, 1e-9 * all.result.step_time_s);
-		EXPECT_NEAR(s, few.result.peak_memory_B, all.result.peak_memory_B, 0);
+		EXPECT(s, a->verdict == MQ_VERDICT_OK);
+		EXPECT_NEAR(s, a->step_time_s, b->step_time_s, SAME * b->step_time_s);
+		EXPECT_NEAR(s, a->peak_memory_B, b->peak_memory_B, 0);
+		EXPECT(s, fabs(a->compute_s - b->compute_s) <= SAME * b->step_time_s);
+		EXPECT(s, fabs(a->exposed_comm_s - b->exposed_comm_s) <= SAME * b->step_time_s);
 		tally->many++;
 		tally->few += few.view.steady != NULL;
 	}
@@ -506,7 +515,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 				       (shape.pp == 1 ? shape.pipeline == MQ_PIPE_1F1B : shape.virtual > 1);
 		int before = s->failures;
 		if (tally->tried % 3 == 0)
-			left_out(s, &q, &plan, tally);
+			left_out(s, &q, &plan, tally->tried % 2 ? mq_execute_analytic : mq_execute_simgrid, tally);
 		if (run(s, &rq, true, &arena, &a)) {
 			tally->lowered++;
 			tally->folded += a.view.fold != NULL;

@@ -422,7 +422,7 @@ enum mq_status mq_execute_simgrid_counted(const struct mq_exec_request *request,
 	if (*verdict != MQ_VERDICT_OK)
 		return MQ_OK;
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s, timeline, err));
-	if (timeline->step_time_s > request->timeout_s)
+	if (!timeline->inexact && timeline->step_time_s > request->timeout_s)
 		*verdict = MQ_VERDICT_TIMEOUT;
 	return MQ_OK;
 }
