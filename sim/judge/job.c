@@ -11,6 +11,7 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "software_dir", software_dir, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "analytic", analytic, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "times_only", times_only, NULL, NULL, .flags = MQ_ARG_PLAN),
+	ROW(FLAG, "any_memory", any_memory, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "max_tasks", max_tasks, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "memory_high", memory_high, NULL, NULL, .flags = MQ_ARG_PLAN),
 	ROW(F64, "jitter.device", jitter.device, NULL, NULL, .flags = MQ_ARG_PLAN),

@@ -23,6 +23,7 @@ struct mq_job {
 	double memory_high;      /* see mq_question_memory_high; 0 = nothing is known */
 	bool analytic;           /* time plans by one pass without contention, not by simulation */
 	bool times_only;         /* see mq_judge */
+	bool any_memory;         /* likewise */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
 	struct mq_outputs outputs;

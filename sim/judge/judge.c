@@ -17,7 +17,7 @@ static void say(struct mq_result *r, enum mq_verdict verdict, const char *messag
 
 static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, struct mq_result *r)
 {
-	if (!low->memory || low->worst >= low->n_devices)
+	if (j->any_memory || !low->memory || low->worst >= low->n_devices)
 		return;
 	r->memory_device = low->device[low->worst];
 	r->memory = low->memory[low->worst];
@@ -84,6 +84,7 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 	const struct mq_fold_request ask = { .lower = { .q = j->q,
 							.plan = plan,
 							.past_memory = j->time_oom,
+							.any_memory = j->any_memory,
 							.max_tasks = j->max_tasks,
 							.simulation_s = j->simulation_s,
 							.memory_only = !j->execute,

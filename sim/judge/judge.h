@@ -14,7 +14,8 @@ struct mq_judge {
 	bool keep_tasks;  /* see mq_fold_request; false: micro-batches that repeat others may be left out, and such a
 			   * schedule, or a folded one, has no bytes per link either */
 	bool times_only;  /* only step time and memory verdict; no breakdown and no bottleneck */
-	double max_tasks; /* see mq_lower_request */
+	bool any_memory;  /* see mq_lower_request */
+	double max_tasks; /* likewise */
 	bool time_oom;    /* also times plans that run out of memory; they keep the verdict OOM */
 	double timeout_s;
 	double simulation_s;        /* limit on a run's estimated clock time; 0 = none */

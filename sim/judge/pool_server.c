@@ -107,6 +107,7 @@ static enum mq_status take_question(struct server *s, const struct mq_job_parts 
 		.interference = !s->asked_job.asked.no_interference,
 		.execute = s->asked_job.analytic ? mq_execute_analytic : mq_execute_simgrid,
 		.times_only = s->asked_job.times_only,
+		.any_memory = s->asked_job.any_memory,
 		.time_oom = s->asked_job.asked.time_oom,
 		.max_tasks = s->asked_job.max_tasks,
 		.timeout_s = s->asked_job.asked.timeout_s,

@@ -392,7 +392,8 @@ static bool begin(struct mq_low *low)
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
 		return false;
 	out->model_flop = low->train->batch * mq_sample_flop(low->model, low->train, low->software);
-	mq_low_memory(low);
+	if (!low->rq.any_memory)
+		mq_low_memory(low);
 	if ((out->verdict != MQ_VERDICT_OK && !low->rq.past_memory) || low->rq.memory_only)
 		return false;
 	mq_transfers_plan(low);

@@ -26,6 +26,7 @@ struct mq_lower_request {
 	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
 	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
+	bool any_memory;             /* nobody asks what it needs of memory, nor whether it fits */
 	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
 	double simulation_s;         /* and one whose simulation takes longer, as far as its size tells; 0 = no limit */
 	bool memory_only;            /* stop after the memory verdict: no schedule */

@@ -54,8 +54,8 @@ struct mq_search {
 	 * too. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
-	/* Several at once; false, or NULL: ask `screen` for one after the other. */
-	bool (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
+	/* Of several at once, whether they fit or not; NULL: `screen` is asked for one after the other. */
+	void (*screen_times)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	void *screen_context;
 	const struct mq_search_part *part; /* NULL: engines hear all of it */
 	const struct mq_limits *limits;

@@ -331,30 +331,26 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	return ask(counted, counted->search->screen, plan, result);
 }
 
-static void screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
+static void screen_times(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_plan **asked = mq_arena_array(&scratch, n, struct mq_plan *);
+	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
+	struct mq_plan *fixed = mq_arena_array(&scratch, n, struct mq_plan);
 
-	for (uint32_t i = 0; i < n && s->screen_all; i++) {
-		struct mq_plan *fixed = mq_arena_array(&scratch, 1, struct mq_plan);
-
-		mq_plan_copy(fixed, plan[i], &scratch);
-		mq_limits_apply(s->limits, fixed, counted->q->train);
-		asked[i] = fixed;
-	}
-	bool all = s->screen_all &&
-		   s->screen_all(counted->screen_context, (const struct mq_plan *const *)asked, n, result);
-	for (uint32_t i = 0; i < n && all; i++) {
-		counted->screens++;
-		if (counted->looked_at)
-			counted->looked_at(counted->looker, asked[i], &result[i]);
-	}
-	for (uint32_t i = 0; i < n && !all; i++)
+	for (uint32_t i = 0; i < n && !s->screen_times; i++)
 		if (!screen(context, plan[i], &result[i]))
 			result[i].verdict = MQ_N_VERDICTS;
+	if (!s->screen_times)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		mq_plan_copy(&fixed[i], plan[i], &scratch);
+		mq_limits_apply(s->limits, &fixed[i], counted->q->train);
+		asked[i] = &fixed[i];
+	}
+	s->screen_times(counted->screen_context, asked, n, result);
+	counted->screens += n;
 }
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
@@ -375,6 +371,6 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 					      .looker = looker };
 	counted->costs.screen_context = counted;
 	counted->costs.screen = search->screen ? screen : NULL;
-	counted->costs.screen_all = search->screen ? screen_all : NULL;
+	counted->costs.screen_times = search->screen ? screen_times : NULL;
 	counted->costs.fits = search->screen ? fits : NULL;
 }

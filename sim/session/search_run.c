@@ -195,7 +195,8 @@ struct screener {
 	const struct mq_question *q; /* the session's question, or one on a part of its cluster */
 };
 
-static bool screen_with(const struct screener *who, mq_execute_fn *execute, const struct mq_plan *plan,
+/* `execute` NULL: whether it fits alone; `memory` false: how long it takes alone. */
+static bool screen_with(const struct screener *who, mq_execute_fn *execute, bool memory, const struct mq_plan *plan,
 			struct mq_result *result)
 {
 	struct mq_session *s = who->session;
@@ -207,6 +208,7 @@ static bool screen_with(const struct screener *who, mq_execute_fn *execute, cons
 		.fold = !s->asked->no_fold,
 		.interference = !s->asked->no_interference,
 		.times_only = true,
+		.any_memory = !memory,
 		.timeout_s = s->asked->timeout_s,
 		.simulation_s = s->asked->simulation_s,
 		.replays = s->replays,
@@ -220,23 +222,27 @@ static bool screen_with(const struct screener *who, mq_execute_fn *execute, cons
 
 static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	return screen_with(context, mq_execute_analytic, plan, result);
+	return screen_with(context, mq_execute_analytic, true, plan, result);
 }
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	return screen_with(context, NULL, plan, result);
+	return screen_with(context, NULL, true, plan, result);
 }
 
 /* Screens plans in the workers, whose answers equal the main process's to the last bit. If the pool is lost, the next
  * judgement reports it. */
-static bool screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
+static void screen_times(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	const struct screener *who = context;
 	struct mq_session *s = who->session;
 	struct mq_err lost = MQ_ERR_INIT;
 
-	return n > 1 && s->asked->jobs > 1 && who->q == &s->q && mq_session_screen(s, plan, n, result, &lost) == MQ_OK;
+	if (n > 1 && s->asked->jobs > 1 && who->q == &s->q && mq_session_screen(s, plan, n, result, &lost) == MQ_OK)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		if (!screen_with(who, mq_execute_analytic, false, plan[i], &result[i]))
+			result[i].verdict = MQ_N_VERDICTS;
 }
 
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
@@ -446,7 +452,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.costs = mq_costs_new(&session->q, &session->arena),
 		.screen = screen,
 		.fits = fits,
-		.screen_all = screen_all,
+		.screen_times = screen_times,
 		.screen_context = &all,
 		.part = part.times ? &part : NULL,
 		.limits = &session->limits,

@@ -455,7 +455,7 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 	const struct mq_job **job = mq_arena_array(&s->screening, n, const struct mq_job *);
 
 	*analytic = s->files->job;
-	analytic->analytic = analytic->times_only = true;
+	analytic->analytic = analytic->times_only = analytic->any_memory = true;
 	analytic->asked.time_oom = false;
 	analytic->max_tasks = 0;
 	analytic->jitter.draws = 0;

@@ -88,7 +88,7 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err);
-/* The same by the analytic executor. */
+/* Step times by the analytic executor, whether the plans fit or not. */
 enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				 struct mq_result *result, struct mq_err *err);
 /* Makes the folder `dir` and writes the tables of `simulate` for a plan to it. */

@@ -86,9 +86,9 @@ struct mq_costs {
 	void *screen_context;
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
-	/* The same for n plans, divided among the worker processes if there are several; a plan without answer has the
-	 * verdict MQ_N_VERDICTS. */
-	void (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
+	/* The same for n plans, whether they fit or not (ask `fits` where it matters), divided among the worker
+	 * processes if there are several; a plan without answer has the verdict MQ_N_VERDICTS. */
+	void (*screen_times)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	/* Verdict and memory of a whole plan without its time: much cheaper; not counted. */
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };

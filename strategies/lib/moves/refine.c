@@ -77,18 +77,34 @@ static uint64_t family_of(const struct mq_plan *plan)
 	return hash;
 }
 
-static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t effect)
+/* Asked of few plans: those whose times are good. */
+static bool fits(struct mq_refine *r, uint32_t known, const struct mq_plan *plan)
+{
+	struct mq_refine_known *k = &r->of_known[known];
+
+	if (!k->asked)
+		k->fits = mq_fits(r->problem, plan);
+	k->asked = true;
+	return k->fits;
+}
+
+/* +inf: it does not fit. One that takes longer than `most` may be told its time all the same. */
+static double screen(struct mq_refine *r, const struct mq_plan *plan, double most)
 {
 	const struct mq_costs *costs = r->problem->costs;
-	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect);
-	double value = INFINITY;
+	uint32_t before = r->known.n, i = mq_map_add(&r->known, mq_plan_effect(&r->space, plan, &r->scratch)), at = i;
+	struct mq_refine_known fresh = { .screened_s = INFINITY };
+	struct mq_result result;
 
-	if (i < before)
-		return r->screened_s[i];
-	if (costs->screen)
-		value = value_of(r, plan, mq_screen(r->problem, plan));
-	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
-	return value;
+	if (i == before) {
+		costs->screen_times(costs->screen_context, &plan, 1, &result);
+		if (result.verdict == MQ_VERDICT_OK)
+			fresh.screened_s = value_of(r, plan, result.step_time_s);
+		MQ_PUSH(r->problem->arena, r->of_known, at, r->room, fresh);
+	}
+	double value = r->of_known[i].screened_s;
+
+	return value > most || fits(r, i, plan) ? value : (double)INFINITY;
 }
 
 static uint64_t time_key(uint32_t family, double screened_s)
@@ -243,9 +259,8 @@ enum { SLICE = 32, SHORT_SLICE = 4 };
 struct slice {
 	struct mq_refine_near near[SLICE];
 	const struct mq_plan *plan[SLICE];
-	uint32_t known[SLICE]; /* of each neighbour: its place in screened_s */
 	const struct mq_plan *fresh[SLICE];
-	uint32_t place[SLICE]; /* of each that is new, the same */
+	uint32_t place[SLICE]; /* of each that is new, in of_known */
 	uint32_t n, n_fresh;
 };
 
@@ -254,13 +269,13 @@ static void screen_slice(struct mq_refine *r, struct slice *s)
 	const struct mq_costs *costs = r->problem->costs;
 	struct mq_result result[SLICE];
 
-	if (s->n_fresh && costs->screen_all)
-		costs->screen_all(costs->screen_context, s->fresh, s->n_fresh, result);
-	for (uint32_t i = 0; i < s->n_fresh && costs->screen_all; i++)
+	if (s->n_fresh)
+		costs->screen_times(costs->screen_context, s->fresh, s->n_fresh, result);
+	for (uint32_t i = 0; i < s->n_fresh; i++)
 		if (result[i].verdict == MQ_VERDICT_OK)
-			r->screened_s[s->place[i]] = value_of(r, s->fresh[i], result[i].step_time_s);
+			r->of_known[s->place[i]].screened_s = value_of(r, s->fresh[i], result[i].step_time_s);
 	for (uint32_t i = 0; i < s->n; i++)
-		s->near[i].screened_s = r->screened_s[s->known[i]];
+		s->near[i].screened_s = r->of_known[s->near[i].known].screened_s;
 }
 
 /* Adds the neighbour by this move to the slice if it is new. */
@@ -276,13 +291,13 @@ static void add_near(struct mq_refine *r, const struct mq_plan *from, const stru
 		return;
 	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect), at = i;
 	if (i == before) {
-		MQ_PUSH(r->problem->arena, r->screened_s, at, r->room, INFINITY);
+		MQ_PUSH(r->problem->arena, r->of_known, at, r->room,
+			(struct mq_refine_known){ .screened_s = INFINITY });
 		s->place[s->n_fresh] = i;
 		s->fresh[s->n_fresh++] = plan;
 	}
-	s->known[s->n] = i;
 	s->plan[s->n] = plan;
-	s->near[s->n++] = (struct mq_refine_near){ .move = *move };
+	s->near[s->n++] = (struct mq_refine_near){ .move = *move, .known = i };
 }
 
 /* The clock is looked at after each slice: where there is an end of time, these get smaller as screens take longer. */
@@ -291,6 +306,22 @@ static uint32_t slice_size(const struct mq_refine *r)
 	if (!isfinite(r->problem->seconds))
 		return SLICE;
 	return (uint32_t)fmax(1, fmin(SLICE / 2, floor(2048.0 / r->problem->q->cluster->n_devices)));
+}
+
+/* Neighbours that come next and do not fit are passed over. */
+static void pass_over(struct mq_refine *r, struct mq_refine_point *p)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
+
+	for (bool found = false; p->next < p->n && !found; p->next += !found) {
+		const struct mq_refine_near *near = &p->near[p->next];
+		struct mq_plan plan;
+
+		found = r->of_known[near->known].asked ? r->of_known[near->known].fits :
+			mq_move_apply(&r->space, p->plan, &near->move, &r->scratch, &plan) &&
+				fits(r, near->known, &plan);
+		mq_arena_rewind(&r->scratch, mark);
+	}
 }
 
 /* Screens up to `width` neighbours of a point that are new. False: time is over. */
@@ -302,7 +333,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	uint32_t most = slice_size(r);
 	bool time = true;
 
-	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
+	p->screened_s = screen(r, p->plan, 0); /* it was judged */
 	mq_map_add(&r->times, time_key(p->family, p->screened_s));
 	MQ_SHUFFLE(r->problem->rng, move, n)
 	while (i < n && tried < r->width && time) {
@@ -325,7 +356,8 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
 	r->expansions++;
-	r->brought += p->n ? fmin(1, p->near[0].screened_s / p->screened_s) : 1;
+	pass_over(r, p);
+	r->brought += p->next < p->n ? fmin(1, p->near[p->next].screened_s / p->screened_s) : 1;
 	return time;
 }
 
@@ -348,7 +380,7 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, dou
 		screen_slice(r, &s);
 		tried += s.n;
 		for (uint32_t k = 0; k < s.n && !found; k++) {
-			found = s.near[k].screened_s < *screened_s * (1 - gain);
+			found = s.near[k].screened_s < *screened_s * (1 - gain) && fits(r, s.near[k].known, s.plan[k]);
 			if (!found)
 				continue;
 			*screened_s = s.near[k].screened_s;
@@ -397,6 +429,7 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
 	bool as_other = same_time(r, p->family, near->screened_s) && !(r->idle >= STALE && mq_move_deals(&near->move));
 	bool known = mq_move_places(&near->move) ? placed(r, p, &near->move) : as_other;
 
+	pass_over(r, p);
 	if (known || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
@@ -448,7 +481,7 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 		    (way ? mq_move_apply(&r->space, p->plan, way == 1 ? &mq_move_alone : &apart, arena, plan) :
 			   mq_move_like(&r->space, p->plan, best->plan, arena, plan)) &&
 		    !mq_refine_met(r, plan))
-			screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
+			screened_s = screen(r, plan, fmax(p->value, r->best));
 		if (r->known.n > before) {
 			r->crossed++;
 			if (screened_s < p->value && may_look(r))
@@ -482,7 +515,7 @@ static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 			if (!mq_move_reshapes(&move[i]) || placed(r, p, &move[i]) ||
 			    !mq_move_apply(&r->space, p->plan, &move[i], arena, plan))
 				continue;
-			double screened_s = screen(r, plan, mq_plan_effect(&r->space, plan, &r->scratch));
+			double screened_s = screen(r, plan, r->best * (1 + close));
 
 			if (screened_s < r->best * (1 + close))
 				go_down(r, plan, false, &screened_s, arena);
@@ -533,7 +566,7 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 			now = wander(r, &now, 1, arena);
 		if (mq_refine_met(r, &now))
 			continue;
-		s = screen(r, &now, mq_plan_effect(&r->space, &now, &r->scratch));
+		s = screen(r, &now, INFINITY);
 		if (isinf(s))
 			continue;
 		if (may_look(r))

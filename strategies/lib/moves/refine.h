@@ -23,7 +23,14 @@ enum { MQ_REFINE_POINTS = 48 };
 
 struct mq_refine_near {
 	struct mq_move move;
+	uint32_t known; /* index into mq_refine.of_known */
 	double screened_s;
+};
+
+/* An effect whose time is known, and where somebody asked, whether it fits. */
+struct mq_refine_known {
+	double screened_s;
+	bool asked, fits;
 };
 
 struct mq_refine_point {
@@ -31,7 +38,7 @@ struct mq_refine_point {
 	double value, screened_s; /* value: of the objective, simulated */
 	uint32_t family;          /* how it uses the devices: index into of_family */
 	bool expanded;
-	uint32_t n, next;
+	uint32_t n, next; /* the next of near[] fits */
 	uint32_t heard; /* neighbours judged, and the sum of how far they were above their screened times */
 	double sum;
 	struct mq_refine_near *near; /* [n] by screened_s */
@@ -54,8 +61,8 @@ struct mq_refine {
 	struct mq_map judged; /* effects proposed or offered */
 	struct mq_map places; /* moves of devices tried, by how the plan uses them */
 	struct mq_map times;  /* screened times proposed, to the last bit */
-	struct mq_map known;  /* effects screened; index into screened_s */
-	double *screened_s;
+	struct mq_map known;  /* effects screened; index into of_known */
+	struct mq_refine_known *of_known;
 	struct mq_map families; /* index into of_family */
 	struct mq_refine_family *of_family;
 	uint32_t room, family_room;
