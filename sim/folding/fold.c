@@ -28,8 +28,9 @@
 enum {
 	MOST_APART = 8, /* communications by which one failed proof splits classes */
 	MOST_FINER = 8, /* successive views that only split the classes of the one before */
-	SOON = 3,
-	SLOWLY = 24, /* periods until most pipelines are full, and nearly all (chosen) */
+	SHORT = 4,      /* ranks of a pipeline whose periods are short */
+	SOON = 3,       /* periods until most pipelines are full, one more where they are short; */
+	SLOWLY = 24,    /* until nearly all are (chosen) */
 };
 
 struct mq_folding {
@@ -358,6 +359,12 @@ static bool make_templates(struct mq_folding *f, const bool *active)
 	return true;
 }
 
+/* Periods that the first view leaves for the pipeline to fill. */
+static uint32_t soon(const struct mq_folding *f)
+{
+	return f->low->num.n_ranks <= SHORT ? SOON + 1 : SOON;
+}
+
 /* Makes a view's schedule of the templates. It is the last view if there is no schedule (too many tasks), or if it has
  * all devices and micro-batches. */
 static void make_schedule(struct mq_folding *f, const struct mq_fold *fold, uint32_t filling, struct mq_view *view)
@@ -401,12 +408,12 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 			return MQ_OK;
 		MQ_TRY(verify(f, fold, &exact, err));
 		if (exact) {
-			make_schedule(f, fold, SOON, view);
+			make_schedule(f, fold, soon(f), view);
 			return MQ_OK;
 		}
 	}
 	if (make_templates(f, NULL))
-		make_schedule(f, NULL, SOON, view);
+		make_schedule(f, NULL, soon(f), view);
 	return MQ_OK;
 }
 

@@ -317,9 +317,10 @@ static void pass_over(struct mq_refine *r, struct mq_refine_point *p)
 		const struct mq_refine_near *near = &p->near[p->next];
 		struct mq_plan plan;
 
-		found = r->of_known[near->known].asked ? r->of_known[near->known].fits :
-			mq_move_apply(&r->space, p->plan, &near->move, &r->scratch, &plan) &&
-				fits(r, near->known, &plan);
+		found = r->of_known[near->known].asked ?
+				r->of_known[near->known].fits :
+				mq_move_apply(&r->space, p->plan, &near->move, &r->scratch, &plan) &&
+					fits(r, near->known, &plan);
 		mq_arena_rewind(&r->scratch, mark);
 	}
 }

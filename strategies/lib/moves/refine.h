@@ -39,7 +39,7 @@ struct mq_refine_point {
 	uint32_t family;          /* how it uses the devices: index into of_family */
 	bool expanded;
 	uint32_t n, next; /* the next of near[] fits */
-	uint32_t heard; /* neighbours judged, and the sum of how far they were above their screened times */
+	uint32_t heard;   /* neighbours judged, and the sum of how far they were above their screened times */
 	double sum;
 	struct mq_refine_near *near; /* [n] by screened_s */
 };
