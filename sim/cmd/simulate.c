@@ -263,7 +263,7 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 
 	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
 	s->result = judged.result;
-	if (judged.view.fold) {
+	if (judged.view.fold || judged.view.steady) {
 		MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
 		mq_outputs_explain(&judged, &s->result);
 	}
