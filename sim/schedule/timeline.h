@@ -22,8 +22,8 @@ struct mq_timeline {
 	uint32_t n_links;    /* cluster links; 0: the executor knows none */
 	double *link_busy_B; /* [n_links] bytes carried, or NULL */
 	/* A folded schedule (folding/view.h); NULL where every device is simulated. */
-	const double *weight;       /* [n_devices] ranks that the device stands for */
-	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
+	const double *weight;           /* [n_devices] ranks that the device stands for */
+	const double *inner_comm_s;     /* [n_tasks] exposed communication inside a compute task */
 	const struct mq_steady *steady; /* micro-batches left out (schedule/events.h), or NULL */
 	bool inexact;  /* the view is not exact (folding/fold.h): only apart_s is filled, run the next view */
 	bool unsteady; /* inexact because micro-batches that were left out may take other times than the others */
