@@ -61,7 +61,7 @@ static const struct scenario scenarios[] = {
 	{ .model = LLAMA, .options = "selective=named", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_SELECTIVE } },
 	{ .model = LLAMA, .options = "save_quantized_operands=1", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
 	{ .model = LLAMA, .options = "allocator=pytorch", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
-	{ .model = LLAMA, .options = "attention=te", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_MXFP8 },
+	{ .model = LLAMA, .options = "attention=te", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_MXFP8, .device = "B200" },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP4, .device = "B200" },
 	{ .model = LLAMA,
 	  .options = "save_quantized_operands=1",
