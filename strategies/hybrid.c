@@ -9,8 +9,8 @@
  * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it, but
  * for two of each family. Where none fits, all of them are tried with samples divided among ranks, and then with their
  * optimizer on the host, if the software can.
- * The best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
- * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
+ * The best of the list are screened with the analytic executor, and proposed in the order that it gives, with what
+ * contention added to those judged on the same devices; the simulator decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
  * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower
  * bounds of the estimate spared.
@@ -497,6 +497,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	mq_refine_init(&s->refine, problem);
 	mq_map_init(&s->families, problem->arena, 256);
+	mq_map_init(&s->uses, problem->arena, 64);
 	s->make = make_plan;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
@@ -541,6 +542,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 static bool from_list(struct mq_hybrid *s, struct mq_arena *arena, struct mq_plan *plan)
 {
 	while (s->next < s->n) {
+		mq_hybrid_choose(s);
 		const struct mq_hybrid_item *item = &s->list[s->next++];
 
 		if (!make_plan(s, item, arena, plan) || mq_refine_met(&s->refine, plan))
@@ -575,15 +577,18 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 		    const struct mq_result *result)
 {
 	struct mq_hybrid *s = state;
+	uint64_t turn = s->heard++;
 
-	if (s->moved & 1ull << s->heard++ % 64) {
+	if (s->moved & 1ull << turn % 64) {
 		mq_refine_hear(&s->refine, plan, result);
 		return;
 	}
 	mq_refine_offer(&s->refine, plan, result);
 	mq_hybrid_judged(s, plan, result);
-	if (result->verdict == MQ_VERDICT_OK)
-		s->listed_s = fmin(s->listed_s, result->step_time_s);
+	if (result->verdict != MQ_VERDICT_OK)
+		return;
+	s->listed_s = fmin(s->listed_s, result->step_time_s);
+	mq_hybrid_contends(s, turn, result->step_time_s / plan->engine_objective);
 }
 
 static void stop(void *state, const struct mq_problem *problem)

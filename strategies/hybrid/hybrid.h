@@ -40,6 +40,12 @@ struct mq_hybrid_family {
 	uint32_t kept, asked; /* items in the list; candidates that might have been */
 };
 
+/* Judged plans of the list on the same devices: the sum of how far they were above their screened times. */
+struct mq_hybrid_use {
+	uint32_t n;
+	double sum;
+};
+
 struct mq_hybrid {
 	uint32_t keep, screens; /* options */
 	bool moves;
@@ -47,10 +53,13 @@ struct mq_hybrid {
 	struct mq_hybrid_cost cost;
 	struct mq_hybrid_candidate now;
 	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
-	uint32_t n, next, n_ticks;
-	bool none_fits;         /* of those screened */
-	double worst_s;         /* of the last one of the list that may go */
-	struct mq_map families; /* index into of_family */
+	uint32_t n, n_screened, next, n_ticks;
+	struct mq_map uses; /* of devices; index into of_use */
+	struct mq_hybrid_use *of_use;
+	uint32_t use_room, asked[64]; /* asked: a ring, of_use of each proposal */
+	bool none_fits;               /* of those screened */
+	double worst_s;               /* of the last one of the list that may go */
+	struct mq_map families;       /* index into of_family */
 	struct mq_hybrid_family *of_family;
 	uint32_t family_room;
 	uint64_t seen, pruned, estimated;
@@ -84,6 +93,11 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
 bool mq_hybrid_shapes_only(const struct mq_limits *limits);
 /* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays behind. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* The next of the list, at s->next: the least screened time, with what contention added to others on its devices. */
+void mq_hybrid_choose(struct mq_hybrid *s);
+/* The simulator's answer to a plan of the list, over its screened time. */
+void mq_hybrid_contends(struct mq_hybrid *s, uint64_t turn, double ratio);
 
 /* ---- stages of unequal width on one type (width.c) */
 

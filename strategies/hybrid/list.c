@@ -84,6 +84,9 @@ bool mq_hybrid_shapes_only(const struct mq_limits *l)
 
 MQ_COMPARE(faster, struct mq_hybrid_item, MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order))
 
+/* For each plan of its family before it (chosen). */
+static const double like_each = 0.02;
+
 /* Screening in two halves: first one of each family, best estimates first, so that no family that the estimate
  * flatters hides the others; then more of the families that came out best. */
 struct screening {
@@ -169,14 +172,12 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
  * disadvantage. */
 static void mix(struct mq_hybrid_item *item, uint32_t n)
 {
-	static const double each = 0.02; /* chosen */
-
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t best = i;
 
 		for (uint32_t k = i + 1; k < n; k++)
-			if (item[k].step_s * (1 + each * item[k].like) <
-			    item[best].step_s * (1 + each * item[best].like))
+			if (item[k].step_s * (1 + like_each * item[k].like) <
+			    item[best].step_s * (1 + like_each * item[best].like))
 				best = k;
 		const struct mq_hybrid_item next = item[best];
 
@@ -229,10 +230,60 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		if (!i || sorted[i].step_s != sorted[kept - 1].step_s)
 			sorted[kept++] = sorted[i];
 	mix(sorted, kept);
+	s->n_screened = kept;
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!w.known[i])
 			sorted[kept++] = s->list[i];
 	memcpy(s->list, sorted, kept * sizeof(*sorted));
 	s->n = kept;
 	mq_arena_fini(&w.arena);
+}
+
+/* ---- contention ----------------------------------------------------------------------------- */
+
+/* Which devices an item uses: contention on their links is common to all such. */
+static uint32_t use_of(struct mq_hybrid *s, const struct mq_hybrid_item *item)
+{
+	uint32_t key[1 + MQ_HYBRID_MAX_TYPES] = { item->kind == MQ_HYBRID_TYPED ? 0 : 1 + item->point.set };
+	uint32_t before = s->uses.n;
+
+	for (uint32_t i = 0; i < item->n_parts; i++)
+		key[1 + item->part[i].type] += item->part[i].pp * item->part[i].dp * item->part[i].tp;
+	uint32_t at = mq_map_add(&s->uses, mq_hash(MQ_HASH_INIT, key, sizeof(key)));
+
+	struct mq_hybrid_use none = { 1, 1 };
+
+	if (at == before)
+		MQ_PUSH(s->space.problem->arena, s->of_use, before, s->use_room, none);
+	return at;
+}
+
+void mq_hybrid_choose(struct mq_hybrid *s)
+{
+	uint32_t best = s->next;
+	double least = INFINITY;
+
+	for (uint32_t i = s->next; i < s->n_screened; i++) {
+		uint32_t at = use_of(s, &s->list[i]);
+		const struct mq_hybrid_use *use = &s->of_use[at];
+		double value = s->list[i].step_s * (1 + like_each * s->list[i].like) * use->sum / use->n;
+
+		if (value < least)
+			least = value, best = i;
+	}
+	const struct mq_hybrid_item item = s->list[best];
+
+	s->asked[s->turn % 64] = best < s->n_screened ? use_of(s, &item) : MQ_NONE;
+	memmove(&s->list[s->next + 1], &s->list[s->next], (best - s->next) * sizeof(item));
+	s->list[s->next] = item;
+}
+
+void mq_hybrid_contends(struct mq_hybrid *s, uint64_t turn, double ratio)
+{
+	uint32_t use = s->asked[turn % 64];
+
+	if (use == MQ_NONE)
+		return;
+	s->of_use[use].n++;
+	s->of_use[use].sum += ratio;
 }
