@@ -238,23 +238,23 @@ static void add_bytes(uint32_t link, double bytes, void *data)
 	to->bytes[link] += to->calls * bytes;
 }
 
-static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes, struct mq_err *err)
+static enum mq_status load_links(struct mq_costing *c, const double *calls, double *bytes, struct mq_err *err)
 {
 	struct mq_replica_flows *replicas = c->view.fold ? c->view.fold->replica_flows : NULL;
 
 	for (uint32_t i = 0; i < c->n_communications; i++) {
 		const struct mq_communication *m = &c->communication[i];
-		if (replicas && calls[i]) {
-			struct loader to = { bytes, (double)calls[i] };
+		if (replicas && calls[i] > 0) {
+			struct loader to = { bytes, calls[i] };
 			MQ_TRY(mq_replica_flows_links(replicas, m->task, true, add_bytes, &to, err));
 			continue;
 		}
-		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
+		for (uint32_t f = 0; f < m->n_flows && calls[i] > 0; f++) {
 			const struct mq_route *route;
 			MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src], m->rank[m->flow[f].dst], &route,
 						err));
 			for (uint32_t l = 0; l < route->n_links; l++)
-				bytes[route->link[l]] += (double)calls[i] * m->flow[f].bytes;
+				bytes[route->link[l]] += calls[i] * m->flow[f].bytes;
 		}
 	}
 	for (uint32_t l = 0; replicas && replicas->home && l < c->cluster->n_links; l++)
@@ -277,10 +277,11 @@ static enum mq_status find_link_loads(struct mq_costing *c, const struct mq_even
 		if (t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY)
 			MQ_TRY(mq_costing_communication(c, t, &communication[e], err));
 	}
-	uint64_t *calls = mq_arena_array(c->arena, c->n_communications, uint64_t);
+	double *calls = mq_arena_array(c->arena, c->n_communications, double);
+	const double *repeats = mq_timeline_repeats(tl, c->arena);
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
 		if (communication[e] != MQ_NONE)
-			calls[communication[e]]++;
+			calls[communication[e]] += 1 + (repeats ? repeats[ev->first[e]] : 0);
 	tl->n_links = c->cluster->n_links;
 	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
 	return load_links(c, calls, tl->link_busy_B, err);
@@ -318,7 +319,6 @@ static void add_left_out(const struct mq_steady *steady, struct mq_timeline *tl)
 			tl->unsteady |= fabs(tl->finish_s[i] - tl->finish_s[i - n] - period_s) > most ||
 					fabs(each_s - period_s) > most;
 		}
-	tl->steady = steady;
 	tl->unsteady |= isnan(period_s);
 	tl->inexact |= tl->unsteady;
 	tl->step_time_s += steady->periods * period_s;
@@ -337,6 +337,7 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 	tl->start_s = mq_arena_array(c->arena, s->n_tasks, double);
 	tl->finish_s = mq_arena_array(c->arena, s->n_tasks, double);
 	tl->step_time_s = 0;
+	tl->steady = c->view.steady;
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		tl->start_s[i] = start_s[ev->of[i]];
 		tl->finish_s[i] = finish_s[ev->of[i]];

@@ -90,9 +90,10 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.memory_only = !j->execute,
 							.fits_only = j->times_only,
 							.replays = j->replays,
-							.alike = !j->keep_tasks },
+							.alike = !j->keep_tasks,
+							.first_tasks = j->first_tasks },
 					     .fold = j->fold && !j->jitter.draws,
-					     .steady = !j->keep_tasks && !j->jitter.draws,
+					     .steady = (!j->keep_tasks || j->first_tasks > 0) && !j->jitter.draws,
 					     .keep_tasks = j->keep_tasks };
 	struct mq_folding *folding = mq_folding_begin(&ask, arena, &out->lowered);
 

@@ -11,12 +11,13 @@ struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
-	bool keep_tasks;  /* see mq_fold_request; false: micro-batches that repeat others may be left out, and such a
+	bool keep_tasks;    /* see mq_fold_request; false: micro-batches that repeat others may be left out, and such a
 			   * schedule, or a folded one, has no bytes per link either */
-	bool times_only;  /* only step time and memory verdict; no breakdown and no bottleneck */
-	bool any_memory;  /* see mq_lower_request */
-	double max_tasks; /* likewise */
-	bool time_oom;    /* also times plans that run out of memory; they keep the verdict OOM */
+	bool times_only;    /* only step time and memory verdict; no breakdown and no bottleneck */
+	bool any_memory;    /* see mq_lower_request */
+	double max_tasks;   /* likewise */
+	double first_tasks; /* likewise; > 0: micro-batches may be left out with keep_tasks too */
+	bool time_oom;      /* also times plans that run out of memory; they keep the verdict OOM */
 	double timeout_s;
 	double simulation_s;        /* limit on a run's estimated clock time; 0 = none */
 	struct mq_replays *replays; /* see mq_lower_request */

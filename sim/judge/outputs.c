@@ -116,11 +116,34 @@ static enum mq_status write_table(struct table *t, const char *dir, enum mq_tabl
 	return mq_csv_close(&t->w, t->err);
 }
 
+static double most_tasks(double max_B, double task_B)
+{
+	return fmin((max_B > 0 ? max_B : MQ_OUTPUTS_MAX_B) / task_B, (double)UINT32_MAX);
+}
+
 static uint32_t choose(const struct mq_judged *judged, double max_B, double task_B, bool *show)
 {
-	double most = fmin((max_B > 0 ? max_B : MQ_OUTPUTS_MAX_B) / task_B, (double)UINT32_MAX);
+	return mq_timeline_choose(judged->view.schedule, &judged->timeline, (uint64_t)most_tasks(max_B, task_B), show);
+}
 
-	return mq_timeline_choose(judged->view.schedule, &judged->timeline, (uint64_t)most, show);
+double mq_outputs_first_tasks(const struct mq_outputs *out)
+{
+	bool all = out->trace || out->schedule || out->timeline != MQ_TIMELINE_FOLDED;
+
+	return all ? 0 : most_tasks(out->max_B, ROW_B);
+}
+
+bool mq_outputs_end_before(const struct mq_judged *judged, const struct mq_outputs *out)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+
+	if (!judged->view.steady || !(judged->result.step_time_s > 0))
+		return true;
+	uint32_t n_tasks = judged->view.schedule->n_tasks, first = judged->view.steady->period[0].first;
+	bool *show = mq_arena_array(&scratch, n_tasks, bool);
+
+	choose(judged, out->max_B, ROW_B, show);
+	return !memchr(show + first, true, n_tasks - first);
 }
 
 static enum mq_status write_trace(const struct mq_judged *judged, const struct mq_outputs *out, bool *show,

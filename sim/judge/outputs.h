@@ -27,6 +27,11 @@ enum { MQ_OUTPUTS_WHOLE = 8 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 
+/* For mq_judge.first_tasks: the rows of timeline.csv, 0 = all tasks are looked at. Are they, of a run that leaves out
+ * micro-batches, before these? */
+double mq_outputs_first_tasks(const struct mq_outputs *outputs);
+bool mq_outputs_end_before(const struct mq_judged *shown, const struct mq_outputs *outputs);
+
 /* Copies from `shown` (by mq_outputs_judge) to `result` (by the unchanged judge) what explains it: bottleneck, exposed
  * time per class of link, number of simulated devices, and the verdict where the two differ. */
 void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);

@@ -122,9 +122,9 @@ static enum mq_status take_question(struct server *s, const struct mq_job_parts 
 }
 
 /* Judges one plan; an error becomes the plan's verdict, so that the run goes on. `outputs`: the files that will be
- * written, or NULL. */
+ * written, or NULL; `first_tasks`: see mq_judge. */
 static void judge(struct server *s, const void *bytes, size_t size, const struct mq_outputs *outputs,
-		  struct mq_judged *out)
+		  double first_tasks, struct mq_judged *out)
 {
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_job_parts parts;
@@ -138,6 +138,7 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 	struct mq_judge how = s->judge;
 	if (status == MQ_OK && outputs)
 		how = mq_outputs_judge(&s->judge, &plan, outputs);
+	how.first_tasks = first_tasks;
 	if (status == MQ_OK && mq_judge_full(&how, &plan, &s->scratch, out, &err) == MQ_OK) {
 		if (out->view.schedule)
 			s->judged_tasks = out->view.schedule->n_tasks;
@@ -160,12 +161,16 @@ static enum mq_status judge_detailed(struct server *s, const void *bytes, size_t
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	struct mq_judged out;
 
-	judge(s, bytes, size, NULL, &out);
+	judge(s, bytes, size, NULL, 0, &out);
 	struct mq_result result = out.result;
 	/* else the first one shows all; kernels' ops: schedule file only */
 	if (out.view.fold || out.view.steady || outputs->schedule) {
 		mq_arena_rewind(&s->scratch, mark);
-		judge(s, bytes, size, outputs, &out);
+		judge(s, bytes, size, outputs, out.view.steady ? mq_outputs_first_tasks(outputs) : 0, &out);
+		if (!mq_outputs_end_before(&out, outputs)) {
+			mq_arena_rewind(&s->scratch, mark);
+			judge(s, bytes, size, outputs, 0, &out);
+		}
 		mq_outputs_explain(&out, &result);
 	}
 	MQ_TRY(mq_simulate_outputs(&s->judge, &out, outputs, &result, err));
@@ -198,7 +203,7 @@ static enum mq_status work(struct server *s, const struct mq_wire_head *head, co
 		return judge_detailed(s, bytes, head->size, answer, err);
 	if (head->kind == MQ_WIRE_TOGETHER)
 		return judge_together(s, bytes, head->size, answer, err);
-	judge(s, bytes, head->size, NULL, &out);
+	judge(s, bytes, head->size, NULL, 0, &out);
 	put(s, answer, &out.result, sizeof(out.result));
 	answer->kind = mq_simgrid_is_worn() ? MQ_WIRE_LAST : MQ_WIRE_JUDGE;
 	return MQ_OK;

@@ -35,6 +35,8 @@ struct mq_lower_request {
 	bool held;                     /* fill the schedule's `held`, for a replay */
 	struct mq_replays *replays;    /* NULL, or one that is asked and filled */
 	bool alike; /* ops that are alike have one work, whose kernels are of the first: nobody reads the op of one */
+	/* Of each device so many tasks are looked at, its earliest: no micro-batch is left out where it has no more */
+	double first_tasks;
 };
 
 struct mq_lowered {

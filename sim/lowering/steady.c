@@ -57,7 +57,8 @@ const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, stru
 	struct mq_steady *steady = mq_arena_array(low->arena, 1, struct mq_steady);
 	char message[256];
 
-	if (periods < PERIODS + filling) /* less than half would be saved */
+	/* less than half would be saved */
+	if (periods < PERIODS + filling || order[0].tasks * n <= low->rq.first_tasks * low->prog.schedule->n_devices)
 		return NULL;
 	*steady = (struct mq_steady){ periods, n, mq_arena_array(low->arena, n, struct mq_stretch) };
 	for (uint32_t r = 0; r < n; r++) {
