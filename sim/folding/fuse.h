@@ -1,5 +1,5 @@
-/* fuse.h - fuses each run of a folded schedule's tasks that lasts a fixed time into one task. SPDX-License-Identifier:
- * Apache-2.0 */
+/* fuse.h - fuses each run of a folded schedule's tasks that lasts a fixed time into one task.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_FUSE_H
 #define MQ_FOLDING_FUSE_H
 

@@ -298,7 +298,7 @@ static enum mq_status repeat_until_enough(struct coscheduled_run *g)
 
 /* ---- links -------------------------------------------------------------------------------------------- */
 
-/* Those that two jobs use, the busiest first. */
+/* Lists the links that several jobs use, the busiest first. */
 static void list_shared(struct coscheduled_run *g, const double *link_B)
 {
 	const struct mq_cluster *c = g->request->cluster;

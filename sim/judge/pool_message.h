@@ -14,8 +14,8 @@ enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
 enum mq_wire_kind {
 	MQ_WIRE_READY,    /* server: the cluster (mq_platform_dump) */
 	MQ_WIRE_FAILED,   /* either: a struct mq_err */
-	MQ_WIRE_ROUTES,   /* main: source, destination; server: source, destination, number of links, links
-   of this and of further routes; uint32_t each */
+	MQ_WIRE_ROUTES,   /* main: source, destination; server, for this and further routes: source, destination,
+			   * number of links, links; uint32_t each */
 	MQ_WIRE_FORK,     /* main: empty; server: the worker's pid, and its socket as file descriptor */
 	MQ_WIRE_REAP,     /* main: pid to kill; server: its wait status */
 	MQ_WIRE_JUDGE,    /* main: a job and a plan (mq_job_pack); worker: struct mq_result */

@@ -163,7 +163,7 @@ static enum mq_status judge_detailed(struct server *s, const void *bytes, size_t
 
 	judge(s, bytes, size, NULL, 0, &out);
 	struct mq_result result = out.result;
-	/* else the first one shows all; kernels' ops: schedule file only */
+	/* otherwise the first judgement kept every task; only a schedule file needs the ops of kernels */
 	if (out.view.fold || out.view.steady || outputs->schedule) {
 		mq_arena_rewind(&s->scratch, mark);
 		judge(s, bytes, size, outputs, out.view.steady ? mq_outputs_first_tasks(outputs) : 0, &out);

@@ -1,5 +1,5 @@
-/* expert_layer.h - a layer of experts on one GPU, as implementations of inference run it. SPDX-License-Identifier:
- * Apache-2.0 */
+/* expert_layer.h - a layer of experts on one GPU, as implementations of inference run it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_EXPERT_LAYER_H
 #define MQ_KERNELS_EXPERT_LAYER_H
 

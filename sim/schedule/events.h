@@ -3,8 +3,8 @@
  * A compute or copy task is an event, a send and its recv are one (rendezvous), and all members' calls of one
  * collective are one. A group has one more event, a barrier without tasks, before the events of its tasks; so has a
  * round that waits for another. An event starts when all events before it have ended. The simulating executors,
- * mq_schedule_check and the critical path walk this graph. It is built in O(tasks + deps). SPDX-License-Identifier:
- * Apache-2.0 */
+ * mq_schedule_check and the critical path walk this graph. It is built in O(tasks + deps).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_EVENTS_H
 #define MQ_SCHEDULE_EVENTS_H
 

@@ -1,5 +1,5 @@
-/* paths.c - shipped platforms by name, output folders, numbers with units for people. SPDX-License-Identifier:
- * Apache-2.0 */
+/* paths.c - shipped platforms by name, output folders, numbers with units for people.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  * The worker server reads the platform first, because SimGrid aborts on broken XML; the server's error comes back as
  * one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes a platform of the
  * devices that a placement graph defines, all at one ideal switch, with links on which a cost of one unit takes one
- * unit of time (SimGrid counts whole bytes: costs are rounded to 1 / bytes of an element). SPDX-License-Identifier:
- * Apache-2.0 */
+ * unit of time (SimGrid counts whole bytes: costs are rounded to 1 / bytes of an element).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

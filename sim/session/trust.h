@@ -19,7 +19,7 @@ struct mq_session_trust mq_session_trust(const struct mq_session *session, const
 					 const struct mq_result *result, struct mq_arena *arena);
 /* The question without a plan, on all its devices; a plan's numbers are NaN. */
 struct mq_trust_point mq_session_point(const struct mq_session *session, struct mq_arena *arena);
-/* "trust: 43 measured runs like this ..." and " beyond what was measured: ..."; nothing if unknown. */
+/* "trust: 43 measured runs like this ..." and "       beyond what was measured: ..."; nothing if unknown. */
 void mq_trust_print(const struct mq_session_trust *trust, FILE *file);
 /* A clause on the error of predicted memory, which explains why a plan is tight. */
 const char *mq_session_memory_text(const struct mq_session *session, struct mq_arena *arena);

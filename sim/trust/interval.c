@@ -207,8 +207,7 @@ static void note_like(const struct mq_trust *t, const double *d, const struct mq
 	a->described = nearest == MQ_NONE ? "" : describe(t, row, a->like ? a->like : 1, p, place, arena);
 }
 
-/* ---- values beyond all measured runs
- * ------------------------------------------------------------------------------------ */
+/* ---- values beyond all measured runs --------------------------------------------------------------------- */
 
 static bool any_has(const struct mq_trust *t, const struct mq_trust_place *p, const struct mq_trust_without *without,
 		    int word, int other)

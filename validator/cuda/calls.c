@@ -4,8 +4,8 @@
  * in place, on small integers, and compares each element with its expected value: sums of small integers are exact in
  * fp32 in any order. The same code enqueues the timed calls. (nccl-tests checks its results that way.)
  *
- * Calls that only move data use bytes for any type; reductions need a type that NCCL can add. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Calls that only move data use bytes for any type; reductions need a type that NCCL can add.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

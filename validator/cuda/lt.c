@@ -2,8 +2,8 @@
  * device memory; sums in fp32, results in bf16.
  *
  * cublasLt needs the rows of both operands along the depth (A transposed, B not), in multiples of 16; frameworks keep a
- * transposed copy for that. Forward GEMMs use fast accumulation, like Transformer Engine. SPDX-License-Identifier:
- * Apache-2.0 */
+ * transposed copy for that. Forward GEMMs use fast accumulation, like Transformer Engine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "cuda/parts.h"

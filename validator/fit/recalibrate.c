@@ -7,8 +7,8 @@
  * replaced are left out. A scale that no observation depends on, or whose effect equals another's, is not fitted.
  *
  * On devices whose communication needs the core (serial_comm) most calls in a plan wait for a peer's computation: there
- * bandwidth is the lower quartile of the ratios of large calls, latency that of small ones. SPDX-License-Identifier:
- * Apache-2.0 */
+ * bandwidth is the lower quartile of the ratios of large calls, latency that of small ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

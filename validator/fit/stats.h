@@ -1,6 +1,6 @@
 /* stats.h - medians with intervals, quantiles, errors of predictions, rank correlations, regret: shared by all tables
- * of predictions and measurements. (Quantiles of jitter samples: mq_jitter_quantile.) SPDX-License-Identifier:
- * Apache-2.0 */
+ * of predictions and measurements. (Quantiles of jitter samples: mq_jitter_quantile.)
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FIT_STATS_H
 #define MQ_FIT_STATS_H
 

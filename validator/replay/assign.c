@@ -2,8 +2,8 @@
  *
  * A rank is a process with one device for all schedules of the run, so the device's kind must be the same in all of
  * them. In a run with both kinds the devices of every schedule are renumbered: first those of the executor asked for,
- * then the CPUs. A schedule with fewer devices than the run leaves the other ranks idle. SPDX-License-Identifier:
- * Apache-2.0 */
+ * then the CPUs. A schedule with fewer devices than the run leaves the other ranks idle.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* main.c - maquette-replay: runs schedule files on real devices and writes the measurements.
  *
  * Needs neither SimGrid nor GSL, so it can be copied to a node with its executors/ folder. Started by hand it launches
- * its ranks (mpirun, or --local); started by mpirun, srun or torchrun it is a rank. SPDX-License-Identifier:
- * Apache-2.0 */
+ * its ranks (mpirun, or --local); started by mpirun, srun or torchrun it is a rank.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
 #include <math.h>
 #include <signal.h>

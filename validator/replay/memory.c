@@ -5,8 +5,8 @@
  * gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations from its forward
  * pass to the end of its backward pass, further memory of a pass during it. So the schedule, not the memory model,
  * decides how many micro-batches are in flight. Sizes are the model's: measured are their sum over time, the
- * allocator's overhead, and further memory of the process (context, libraries, communicators). SPDX-License-Identifier:
- * Apache-2.0 */
+ * allocator's overhead, and further memory of the process (context, libraries, communicators).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* rank.h - shared by executors: the tasks of a rank's streams, and operands from a pool. SPDX-License-Identifier:
- * Apache-2.0 */
+/* rank.h - shared by executors: the tasks of a rank's streams, and operands from a pool.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_REPLAY_RANK_H
 #define MQ_REPLAY_RANK_H
 

@@ -1,5 +1,5 @@
-/* snapshot.h - PyTorch's memory snapshots: the memory of one process at the recorded peak. SPDX-License-Identifier:
- * Apache-2.0 */
+/* snapshot.h - PyTorch's memory snapshots: the memory of one process at the recorded peak.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TRACE_SNAPSHOT_H
 #define MQ_TRACE_SNAPSHOT_H
 

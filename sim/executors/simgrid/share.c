@@ -1,8 +1,8 @@
 /* share.c - see share.h: the users of each link, and which of them met.
  *
  * A communication occupies its links from the end of its latency to its finish. For each set of users that share a
- * link, their events are sorted by that start, and one pass finds all that overlap. SPDX-License-Identifier:
- * Apache-2.0 */
+ * link, their events are sorted by that start, and one pass finds all that overlap.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"

@@ -42,13 +42,12 @@ struct mq_platform_spec {
 	uint32_t nics;          /* network ports per node; 0 = one per GPU (PCIe: one) */
 	double nic_GBps;
 	uint32_t sockets;
-	uint32_t fabric;  /* enum mq_gen_fabric */
-	uint32_t network; /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
-	uint32_t leaf;    /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
-	const char
-		*leaves; /* in place of leaf and pod, nodes of each leaf: "16x4+8/16x3", / = next pod; NULL = equal */
-	double oversub;  /* bandwidth into a leaf / bandwidth out of it */
-	uint32_t pod;    /* leaves per pod of a three-level fat-tree; 0 = two levels */
+	uint32_t fabric;    /* enum mq_gen_fabric */
+	uint32_t network;   /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
+	uint32_t leaf;      /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
+	const char *leaves; /* replaces leaf and pod: nodes of each leaf, "16x4+8/16x3", / = next pod; NULL = equal */
+	double oversub;     /* bandwidth into a leaf / bandwidth out of it */
+	uint32_t pod;       /* leaves per pod of a three-level fat-tree; 0 = two levels */
 	double pod_oversub;
 	uint32_t routers;         /* dragonfly: routers per group */
 	uint32_t global;          /* dragonfly: global links per router; 0 = as nodes per router */

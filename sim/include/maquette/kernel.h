@@ -1,6 +1,6 @@
 /* kernel.h - kernels, and the work of a compute task as a list of kernels: lowering writes it, cost models time it,
- * executors run it. Amounts are per device; units are in the names (elements if none). SPDX-License-Identifier:
- * Apache-2.0 */
+ * executors run it. Amounts are per device; units are in the names (elements if none).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_KERNEL_H
 #define MAQUETTE_KERNEL_H
 

@@ -5,15 +5,17 @@
  * graphs that bring their own backward nodes (`phase`, `mate`), such as the public placement data. A model is frozen
  * after load and lives in the caller's arena.
  *
- * Conventions that all builders and readers keep: - ops are in topological order (edges go from a lower to a higher
- * id); mq_model_check verifies it; - a multiply and an add count as two FLOPs; - `read` + `write` is the least memory
- * traffic of that op, all fused, without weights; traffic beyond it is the training software's (mq_op_kernels), not a
- * property of the model; - a transformer layer is: norm, qkv (GEMM), attention, proj (GEMM), residual add, norm, up
- * (GEMM;
- *   gate and up together when gated), activation, down (GEMM), residual add; `layer` numbers the
- *   blocks from 0 and is MQ_NONE outside them (embedding, final norm, head, loss);
+ * Conventions that all builders and readers keep:
+ * - ops are in topological order (edges go from a lower to a higher id); mq_model_check verifies it;
+ * - a multiply and an add count as two FLOPs;
+ * - `read` + `write` is the least memory traffic of that op, all fused, without weights; traffic beyond it is the
+ *   training software's (mq_op_kernels), not a property of the model;
+ * - a transformer layer is: norm, qkv (GEMM), attention, proj (GEMM), residual add, norm, up (GEMM; gate and up
+ *   together when gated), activation, down (GEMM), residual add; `layer` numbers the blocks from 0 and is MQ_NONE
+ *   outside them (embedding, final norm, head, loss);
  * - a tensor on an edge has the dimensions {batch, seq or spatial, features}: the producer splits the features by OUT
- * or HEAD, the consumer by IN, HEAD or (element-wise ops) OUT. SPDX-License-Identifier: Apache-2.0 */
+ *   or HEAD, the consumer by IN, HEAD or (element-wise ops) OUT.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_MODEL_H
 #define MAQUETTE_MODEL_H
 
@@ -183,7 +185,7 @@ struct mq_model {
 				  *e##_end = (model)->edge + (model)->out_first[(op) + 1]; \
 	     e < e##_end; e++)
 
-/* None: both passes are timed alone; gradients stay where the passes before left them. */
+/* NONE: a step is a forward and a backward pass alone, and adds to the gradients that earlier steps left. */
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_OPTIMIZER_NONE, MQ_N_OPTIMIZERS };
 
 /* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */
@@ -283,9 +285,7 @@ struct mq_share {
 	bool accumulates;        /* whole gradients of several micro-batches are accumulated */
 	bool gathered;           /* ZeRO-3: parameters are gathered and gradients reduced in every micro-batch */
 	bool reduced;            /* gradients are reduced among devices */
-	uint32_t
-		shards; /* UPDATE: ranks that each update a shard of the parameters, then gather them whole; 0 or 1 = no
-			 * sharding */
+	uint32_t shards;         /* UPDATE: ranks that update a shard each, then gather the whole; 0, 1 = one shard */
 };
 
 /* A degree of a share's split; an unset 0 counts as 1. */

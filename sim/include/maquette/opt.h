@@ -21,9 +21,7 @@ struct mq_opt {
 	double initial;   /* default of numbers, booleans (0/1) and choices (index) */
 	double min, max;  /* inclusive range of numbers */
 	const char *text; /* default of MQ_OPT_STR (may be NULL); MQ_OPT_CHOICE: "a|b|c" */
-	const char
-		*help; /* one line, with the unit; a number whose name ends in a unit (base/quantity.h) may be given in
-			* another: nic_GBps=400Gb/s */
+	const char *help; /* one line; where the name ends in a unit, values may have others: nic_GBps=400Gb/s */
 };
 
 /* Rows: field types are uint32_t, double, bool, const char *, and uint32_t (index) for a choice. */

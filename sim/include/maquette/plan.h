@@ -23,7 +23,7 @@
 #include "maquette/model.h"
 #include "maquette/types.h"
 
-/* Pipeline schedules. A new one has its name here, a row in plan.c, and its order in lowering/pipeline.c; files of
+/* Pipeline schedules. A new one has its name here, a row in pipelines.c, and its order in lowering/pipeline.c; files of
  * platforms/software/ list the ones they run. */
 enum mq_pipeline {
 	MQ_PIPE_GPIPE,

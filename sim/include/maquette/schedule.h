@@ -7,7 +7,8 @@
  *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a on it) and in
  *   collectives (the i-th call on a communicator meets the i-th of every other member);
  * - tasks with the same non-zero `group` on one device start together (ncclGroup); those on one stream are consecutive
- * in it and run concurrently; - no cycle among order, deps and communications: free of deadlock.
+ *   in it and run concurrently;
+ * - no cycle among order, deps and communications: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are views of a schedule,
  * not part of it (folding/view.h). SPDX-License-Identifier: Apache-2.0 */

@@ -59,8 +59,8 @@ struct mq_wire_coll {
 	bool posted, done;
 	struct mq_transfer send, recv;
 };
-/* The `call`-th of a communicator as the task has it, for `rank`: all but operands. Messages have their sender's task
- * id as tag. */
+/* A collective for `rank`, a member, without its operands; `call`: the task's ordinal among the communicator's calls.
+ * It makes the tag unique: messages have their sender's task id as tag. */
 static inline struct mq_wire_coll mq_wire_coll_of(const struct mq_schedule *schedule, const struct mq_task *task,
 						  uint32_t rank, uint32_t call)
 {

@@ -1,6 +1,6 @@
 /* plan_page.c - report.html of one simulated plan, from the tables that `simulate` writes: a timeline of one device per
- * class, stages, memory by purpose, the busiest links, the printed text and the command. SPDX-License-Identifier:
- * Apache-2.0 */
+ * class, stages, memory by purpose, the busiest links, the printed text and the command.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* search_page.c - a search's outcome as report.html (one file that loads nothing) and as JSON. SPDX-License-Identifier:
- * Apache-2.0 */
+/* search_page.c - a search's outcome as report.html (one file that loads nothing) and as JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -40,10 +40,10 @@ struct mq_transformer {
 	/* Hybrid stacks: a letter per layer, each with a norm and a residual of its own: M Mamba-2,
 	 * * attention, - feed-forward, E experts. NULL = every layer is attention and feed-forward. */
 	const char *pattern;
-	/* Stacks whose layers have two parts each, but not all the same: a letter per layer, NULL = alike. What mixes
-	 * tokens: * attention, W attention within `window`, I latent attention with an indexer of its own, M Mamba,
-	 * H Mamba beside attention, D delta-net, L lightning attention, C short convolution, . nothing; what
-	 * follows: - feed-forward, E experts, . nothing. */
+	/* Stacks of layers with two parts each that differ between layers: a letter per layer, NULL = all equal.
+	 * mixers, the parts that mix tokens: * attention, W attention within `window`, I latent attention with its own
+	 * indexer, M Mamba, H Mamba in parallel with attention, D delta-net, L lightning attention, C short
+	 * convolution, . none. feeds, the parts after them: - feed-forward, E experts, . none. */
 	const char *mixers, *feeds;
 	struct mq_mamba mamba;
 	struct mq_linear linear; /* D, L, C */
