@@ -284,5 +284,4 @@ MQ_ENGINE(anneal) = {
 	.summary = "simulated annealing (GSL) over usual plans or placements, screened analytically",
 	.paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
 	MQ_ENGINE_OWN(struct anneal),
-	.heuristic = true,
 };

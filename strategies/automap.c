@@ -577,7 +577,6 @@ MQ_ENGINE(automap) = {
 	.paper = "Wang et al., arXiv 2007.04069, 2020",
 	MQ_ENGINE_OWN(struct automap),
 	.batch = BATCH,
-	.heuristic = true,
 	.lacks = MQ_LACKS_SHAPES,
 	.observe = observe,
 	.stop = stop,

@@ -63,7 +63,6 @@ MQ_ENGINE(data_parallel) = {
 	.summary = "the whole model on every device, the batch divided (baseline)",
 	.state_size = sizeof(struct data_parallel),
 	.batch = 16,
-	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP,
 	.start = start,
 	.propose = propose,

@@ -222,5 +222,4 @@ MQ_ENGINE(expert) = {
 	.paper = "Shoeybi et al. 2019, arXiv:1909.08053; Narayanan et al. 2021, arXiv:2104.04473",
 	MQ_ENGINE_OWN(struct expert),
 	.batch = 8,
-	.heuristic = true,
 };

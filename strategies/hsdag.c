@@ -503,7 +503,6 @@ MQ_ENGINE(hsdag) = {
 	.paper = "arXiv 2405.14185, NeurIPS 2024",
 	MQ_ENGINE_OWN(struct hsdag),
 	.batch = BATCH,
-	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.observe = observe,
 	.stop = stop,

@@ -614,7 +614,6 @@ MQ_ENGINE(hybrid) = {
 	MQ_ENGINE_HEAD("hybrid"),
 	.summary = "our planner: stages on mixed devices, all usual choices, then moves on the best",
 	MQ_ENGINE_OWN(struct mq_hybrid),
-	.heuristic = true,
 	.parts = true,
 	.proves = true,
 	.observe = observe,

@@ -208,7 +208,6 @@ MQ_ENGINE(ip) = {
 	.summary = "placement by integer programming with the program cbc: max-load or latency",
 	.paper = "Tarnawski et al., NeurIPS 2020",
 	MQ_ENGINE_OWN(struct ip_engine),
-	.heuristic = true, /* optimal in its own objective */
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_DP | MQ_LACKS_SHAPES,
 	.proves = true,
 	.observe = observe,

@@ -91,7 +91,6 @@ MQ_ENGINE(local_search) = {
 	.summary = "best single move of an op group until none gains, from random starts",
 	.paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
 	MQ_ENGINE_OWN(struct local_search),
-	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.observe = observe,
 };

@@ -118,7 +118,6 @@ MQ_ENGINE(m_sct) = {
 	.summary = "earliest start first with favourite children from a linear programme (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
 	MQ_ENGINE_OWN(struct m_sct),
-	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.observe = mq_list_observe,
 };

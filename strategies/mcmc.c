@@ -334,7 +334,6 @@ MQ_ENGINE(mcmc) = {
 	.summary = "Markov chain over the configurations of single ops (FlexFlow)",
 	.paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
 	MQ_ENGINE_OWN(struct mcmc),
-	.heuristic = true,
 	.lacks = MQ_LACKS_SHAPES,
 	.observe = observe,
 	.stop = stop,

@@ -142,7 +142,6 @@ MQ_ENGINE(metis) = {
 	.summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
 	.paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
 	MQ_ENGINE_OWN(struct metis),
-	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.observe = observe,
 };

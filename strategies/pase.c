@@ -204,7 +204,6 @@ MQ_ENGINE(pase) = {
 	.summary = "optimal splits of layers by dynamic programming over dependent sets",
 	.paper = "Elango, PaSE, IPDPS 2021",
 	MQ_ENGINE_OWN(struct pase),
-	.heuristic = true, /* optimal in its own objective */
 	.lacks = MQ_LACKS_PP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
 	.proves = true,
 	.stop = stop,

@@ -266,7 +266,6 @@ MQ_ENGINE(pipedream) = {
 	.summary = "pipeline stages with replicas on one or two levels of bandwidth (PipeDream)",
 	.paper = "Narayanan et al., PipeDream, SOSP 2019",
 	MQ_ENGINE_OWN(struct pipedream),
-	.heuristic = true, /* optimal in its own objective */
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
 	.solve = solve,
 	.accepts = mq_pipedream_probe,

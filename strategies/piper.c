@@ -267,7 +267,6 @@ MQ_ENGINE(piper) = {
 	.summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
 	.paper = "Tarnawski et al., Piper, NeurIPS 2021",
 	MQ_ENGINE_OWN(struct piper),
-	.heuristic = true,
 	.lacks = MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
 	.solve = solve,
 	.accepts = mq_piper_probe,

@@ -405,7 +405,6 @@ MQ_ENGINE(portfolio) = {
 	MQ_ENGINE_HEAD("portfolio"),
 	.summary = "several engines in turn within one budget, and moves on the best of them",
 	MQ_ENGINE_OWN(struct portfolio),
-	.heuristic = true,
 	.parts = true,
 	.proves = true, /* as far as its engines do */
 	.observe = observe,

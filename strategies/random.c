@@ -92,5 +92,4 @@ MQ_ENGINE(random) = {
 	.summary = "uniform random plans (baseline)",
 	MQ_ENGINE_OWN(struct random),
 	.batch = 64,
-	.heuristic = true,
 };

@@ -168,7 +168,6 @@ MQ_ENGINE(refine) = {
 	MQ_ENGINE_HEAD("refine"),
 	.summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
 	MQ_ENGINE_OWN(struct refine),
-	.heuristic = true,
 	.parts = true,
 	.observe = observe,
 	.stop = stop,

@@ -117,5 +117,4 @@ MQ_ENGINE(screen) = {
 	.summary = "usual plans in the order of the analytic executor's times",
 	MQ_ENGINE_OWN(struct screen),
 	.batch = BATCH,
-	.heuristic = true,
 };

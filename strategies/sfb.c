@@ -87,7 +87,6 @@ MQ_ENGINE(sfb) = {
 	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
 	.paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
 	MQ_ENGINE_OWN(struct sfb),
-	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
 	.solve = solve,
 	.accepts = mq_sfb_cases_probe,

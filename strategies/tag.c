@@ -441,7 +441,6 @@ MQ_ENGINE(tag) = {
 	.paper = "TAG, IEEE TPDS 2023, arXiv 2302.06126",
 	MQ_ENGINE_OWN(struct tag),
 	.batch = BATCH,
-	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
 	.observe = observe,
 	.stop = stop,

@@ -447,7 +447,6 @@ const struct mq_engine *mq_exec_engine_new(const char *program, const char *opti
 		.opts = opts,
 		.state_size = sizeof(struct exec),
 		.batch = 1,
-		.heuristic = true,
 		.start = start,
 		.propose = propose,
 		.observe = observe,

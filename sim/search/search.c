@@ -550,7 +550,6 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	const struct mq_search *s = loop->search;
 
 	MQ_TRY(mq_cache_open(&loop->cache, s->dir, s->context, loop->arena, err));
-	loop->outcome->resumed = loop->cache.map.n;
 	loop->rows.lenient = isfinite(s->seconds);
 	loop->notes.path = s->dir ? mq_arena_printf(loop->arena, "%s/learning.csv", s->dir) : NULL;
 	if (!s->dir)

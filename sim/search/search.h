@@ -120,7 +120,7 @@ struct mq_search_outcome {
 	struct mq_named_candidate *software; /* [n_software], in the order of mq_search.software; of those that a
 					      * software can run the best that is feasible */
 	struct mq_named_candidate usual[MQ_MOST_USUAL]; /* plans that an engine calls usual, feasible or not */
-	uint64_t proposals, feasible, judged, cached, resumed;
+	uint64_t proposals, feasible, judged, cached;
 	double least_s;   /* what no plan is below (proof; 0 = not asked) */
 	uint64_t crashed; /* proposals whose simulator died: not judged, in truth */
 	uint32_t n_reports;

@@ -70,9 +70,9 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 		     const struct mq_result *result);
 
 /* What the four engines have in common. */
-#define MQ_POST_ENGINE                                                                                                \
-	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts, .state_size = sizeof(struct mq_post),           \
-	.batch = MQ_POST_BATCH, .heuristic = true, .lacks = MQ_LACKS_ALL, .start = start, .propose = mq_post_propose, \
+#define MQ_POST_ENGINE                                                                                      \
+	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts, .state_size = sizeof(struct mq_post), \
+	.batch = MQ_POST_BATCH, .lacks = MQ_LACKS_ALL, .start = start, .propose = mq_post_propose,          \
 	.observe = mq_post_observe
 
 #endif

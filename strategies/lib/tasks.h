@@ -85,8 +85,8 @@ struct mq_list_engine {
 		e->schedule = how;                                                                     \
 		return mq_tasks_make(problem, name, &e->tasks, err);                                   \
 	}
-#define MQ_LIST_ENGINE                                                                                         \
-	.state_size = sizeof(struct mq_list_engine), .heuristic = true, .lacks = MQ_LACKS_ALL, .start = start, \
+#define MQ_LIST_ENGINE                                                                      \
+	.state_size = sizeof(struct mq_list_engine), .lacks = MQ_LACKS_ALL, .start = start, \
 	.propose = mq_list_propose, .observe = mq_list_observe
 
 /* The engine's hooks. What the simulator finds too large is scheduled again in smaller micro-batches. */

@@ -511,7 +511,6 @@ static void a_killed_run_resumes(void **state)
 	f->judged = 0;
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
 	assert_int_equal(f->judged, all - 11);
-	assert_int_equal(out.resumed, 11);
 	char *again = slurp(f, "candidates.csv", &n2);
 	assert_int_equal(n1, n2);
 	assert_memory_equal(whole, again, n1);
@@ -581,10 +580,12 @@ static void edited_rows_are_refused(void **state)
 	file = fopen(path, "w");
 	fputs("context,plan_hash,verdict\n0000000000000001,0000000000000001,ok\n", file);
 	fclose(file);
+	f->judged = 0;
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
-	assert_int_equal(out.resumed, 0);
+	assert_true(f->judged > 0); /* rows of another context are not taken */
+	f->judged = 0;
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
-	assert_true(out.resumed > 0);
+	assert_int_equal(f->judged, 0);
 	file = fopen(path, "w");
 	fputs("my own table\n", file);
 	fclose(file);

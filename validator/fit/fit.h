@@ -25,7 +25,6 @@ struct mq_measured {
 	uint32_t n_launches;
 	uint8_t *imitated; /* [n_tasks] bits of kernels that the replay replaced; NULL: none */
 	bool *disturbed;   /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
-	uint32_t n_disturbed;
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,

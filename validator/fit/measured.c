@@ -123,7 +123,6 @@ static void judge_sample(struct mq_measured *m, uint32_t sample, double *lost_s)
 		lost_s[s->task[t].device] += m->lost_s[(size_t)sample * s->n_tasks + t];
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		m->disturbed[sample] |= disturbs(lost_s[d], m->step_s[sample]);
-	m->n_disturbed += m->disturbed[sample];
 }
 
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,

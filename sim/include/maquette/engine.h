@@ -141,7 +141,6 @@ struct mq_engine {
 	const struct mq_opt *opts; /* may be NULL */
 	size_t state_size;
 	uint32_t batch; /* proposals before observing; 0 counts as 1 */
-	bool heuristic; /* need not find the optimum of tiny cases */
 	uint32_t lacks; /* MQ_LACKS_...: features that its plans never have */
 	bool parts;     /* can search a part of a large cluster (mq_problem.times); needs batch 1 */
 	bool proves;    /* reports lower bounds through problem->bound */

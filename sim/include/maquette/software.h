@@ -27,7 +27,7 @@
 
 /* Kernels of norms, rotary positions, activations, dropout, biases: FUSED, one kernel; EAGER, PyTorch's, with biases
  * added by GEMMs; APART, the same with biases added by separate kernels; XLA's fusions; TENSORFLOW, op by op. */
-enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
+enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW };
 /* Transpose copies around attention: NONE; OUTPUT (output, and dQ, dK, dV packed); ALL (Q, K, V, output); PACKED (Q, K,
  * V of fused attention, K and V twice more: flash-attention varlen). */
 enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };

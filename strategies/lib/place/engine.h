@@ -42,7 +42,7 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char 
 /* What both have in common. */
 #define MQ_PLACE_ENGINE                                                                                        \
 	.paper = "Tarnawski et al., NeurIPS 2020", .opts = opts, .state_size = sizeof(struct mq_place_engine), \
-	.heuristic = true, .lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES, .proves = true, .start = start,         \
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES, .proves = true, .start = start,                            \
 	.propose = mq_place_engine_propose, .observe = mq_place_engine_observe
 
 /* The engines' hooks; `state` is a mq_place_engine. propose: the next plan; MQ_DONE after the last; MQ_ENOPLAN when
