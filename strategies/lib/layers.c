@@ -5,15 +5,6 @@
 
 static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
-double mq_model_s(const struct mq_problem *problem, uint32_t device)
-{
-	double sum = 0;
-
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		sum += mq_passes_s(problem, op, device, whole, 1);
-	return sum;
-}
-
 void mq_layers_measure(const struct mq_problem *problem, uint32_t device, struct mq_layers *layers)
 {
 	const struct mq_model *m = problem->q->model;

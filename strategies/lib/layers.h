@@ -1,12 +1,9 @@
-/* layers.h - how long the model and each of its layers take on a device, and a cut of the layers by that.
+/* layers.h - times of the model's layers on a device, and a cut of the layers by these.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_LAYERS_H
 #define MQ_STRATEGIES_LIB_LAYERS_H
 
 #include "maquette/engine.h"
-
-/* Seconds of both passes of the whole model for one sample on one device; +inf where it cannot run an op. */
-double mq_model_s(const struct mq_problem *problem, uint32_t device);
 
 /* Seconds of both passes for one sample. */
 struct mq_layers {

@@ -269,6 +269,16 @@ double mq_passes_s(const struct mq_problem *p, uint32_t op, uint32_t device, con
 				    s + p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, split, samples);
 }
 
+double mq_model_s(const struct mq_problem *problem, uint32_t device)
+{
+	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
+	double sum = 0;
+
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		sum += mq_passes_s(problem, op, device, whole, 1);
+	return sum;
+}
+
 bool mq_collective_s(const struct mq_problem *problem, enum mq_coll_kind kind, const uint32_t *rank, uint32_t n,
 		     double elems, enum mq_dtype dtype, double *seconds)
 {

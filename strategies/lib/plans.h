@@ -95,6 +95,8 @@ bool mq_tick_hook(void *context, double done, const char *what);
 /* Seconds of both passes of an op; of the forward pass alone in inference. */
 double mq_passes_s(const struct mq_problem *problem, uint32_t op, uint32_t device, const uint32_t split[MQ_N_DIMS],
 		   double samples);
+/* The same of the whole model for one sample; +inf: the device cannot run an op. */
+double mq_model_s(const struct mq_problem *problem, uint32_t device);
 /* False: no route joins them. */
 bool mq_collective_s(const struct mq_problem *problem, enum mq_coll_kind kind, const uint32_t *rank, uint32_t n,
 		     double elems, enum mq_dtype dtype, double *seconds);
