@@ -133,8 +133,6 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_lau
 				  struct mq_import_notes *notes, struct mq_err *err);
 /* Words of --data-parallel-sharding-strategy, by enum mq_sync. */
 extern const char *const mq_megatron_sharding[];
-/* Is it one of those flags, the model's apart? */
-bool mq_megatron_plans(const char *flag);
 /* A recipe as `export --to torchtitan` writes them. */
 enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
 				    struct mq_import_notes *notes, struct mq_err *err);

@@ -35,11 +35,6 @@ static const struct mq_flag rows[] = {
 };
 #undef X
 
-bool mq_megatron_plans(const char *flag)
-{
-	return mq_flag_find(rows, flag);
-}
-
 static enum mq_status take_recompute(struct flags *x)
 {
 	const char *granularity = x->granularity, *method = x->method;

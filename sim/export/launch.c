@@ -22,6 +22,14 @@
 
 enum { MOST_DEPTH = 64, MOST_KEYS = 3000 };
 
+/* The flags that import_megatron.c reads. */
+#define X(name, kind, field) { name, kind, 0 },
+static const struct mq_flag plan_flags[] = {
+#include "export/launch_flags.def"
+	{ NULL, 0, 0 }
+};
+#undef X
+
 struct key {
 	const char *path; /* "model.optim.name" */
 	const char *value;
@@ -302,7 +310,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 	for (char *c = flag; *c; c++)
 		*c = *c == '_' ? '-' : *c;
 	if (!known &&
-	    (mq_megatron_plans(flag) || (!strcmp(program, "megatron") && mq_megatron_describes(flag, &takes))))
+	    (mq_flag_find(plan_flags, flag) || (!strcmp(program, "megatron") && mq_megatron_describes(flag, &takes))))
 		put_flag(w, flag, value);
 	else if (!(known && has_word("false no off 0", value, arena)) && strlen(w->launch->unread) < 2000)
 		w->launch->unread =
