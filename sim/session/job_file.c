@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -260,34 +259,4 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 	return mq_bad(err,
 		      "%s:%u: %s = %.100s runs a program of your machine; if you trust this file, add --allow-exec",
 		      item->path, item->line, item->key, item->value);
-}
-
-static volatile sig_atomic_t interrupted; /* global: a signal handler has no argument for state */
-
-static void stop(int signal_number)
-{
-	static const char text[] = "\nmaquette: stopped; the same command goes on from here\n";
-	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-	(void)written;
-	interrupted = 1;
-	signal(signal_number, SIG_DFL); /* a second Ctrl-C ends the program at once */
-}
-
-void mq_job_resumable(void)
-{
-	signal(SIGINT, stop);
-}
-
-bool mq_job_stopped(void)
-{
-	return interrupted;
-}
-
-void mq_job_end_stopped(void)
-{
-	if (!interrupted)
-		return;
-	fflush(NULL);
-	raise(SIGINT);
 }
