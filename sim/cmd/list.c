@@ -14,6 +14,7 @@
 #include "maquette/software.h"
 #include "model/format.h"
 #include "model/formats/lib/huggingface.h"
+#include "model/formats/lib/names.h"
 #include "trust/trust.h"
 
 /* What there is, as lines or as an array of objects. */

@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/text.h"
 #include "model/formats/lib/huggingface.h"
+#include "model/formats/lib/names.h"
 
 enum { DEFAULT_SEQ = 4096 };
 
@@ -261,31 +262,6 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 }
 
 /* ---- configurations that are shipped ------------------------------------------------------------- */
-
-json_t *mq_models_file(const char *name, struct mq_arena *arena)
-{
-	struct mq_err none;
-	const char *dir;
-	json_t *json = NULL;
-
-	if (mq_find_dir("platforms/models", arena, &dir, &none) == MQ_OK &&
-	    mq_json_load(mq_arena_printf(arena, "%s/%s", dir, name), false, arena, &json, &none) == MQ_OK)
-		return json;
-	return NULL;
-}
-
-const char **mq_hf_shipped(struct mq_arena *arena)
-{
-	const char **names = NULL, *name;
-	json_auto_t *hub = mq_models_file("hub.json", arena);
-	uint32_t n = 0, room = 0;
-	json_t *entry;
-
-	json_object_foreach(hub, name, entry)
-		MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
-	MQ_PUSH(arena, names, n, room, NULL);
-	return names;
-}
 
 enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)

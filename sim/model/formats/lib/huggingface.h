@@ -32,11 +32,7 @@ bool mq_hf_is_off(const json_t *value);
 enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family **families, struct mq_err *err);
 const char *const *mq_hf_types(const struct mq_hf_family *families, struct mq_arena *arena);
 
-/* A file of platforms/models; NULL where it is not there or no JSON. The caller gives the reference back. */
-json_t *mq_models_file(const char *name, struct mq_arena *arena);
-/* The names ORG/NAME of configurations that are shipped (hub.json), NULL-terminated; and one of them as a model, *model
- * NULL where there is none of that name. */
-const char **mq_hf_shipped(struct mq_arena *arena);
+/* Loads the shipped configuration ORG/NAME; *model = NULL: none has that name. */
 enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err);
 

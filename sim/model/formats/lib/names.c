@@ -5,10 +5,35 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/paths.h"
 #include "base/text.h"
-#include "model/formats/lib/huggingface.h"
 
 enum { MOST_NEAR = 4 };
+
+json_t *mq_models_file(const char *name, struct mq_arena *arena)
+{
+	struct mq_err none;
+	const char *dir;
+	json_t *json = NULL;
+
+	if (mq_find_dir("platforms/models", arena, &dir, &none) == MQ_OK &&
+	    mq_json_load(mq_arena_printf(arena, "%s/%s", dir, name), false, arena, &json, &none) == MQ_OK)
+		return json;
+	return NULL;
+}
+
+const char **mq_hf_shipped(struct mq_arena *arena)
+{
+	const char **names = NULL, *name;
+	json_auto_t *hub = mq_models_file("hub.json", arena);
+	uint32_t n = 0, room = 0;
+	json_t *entry;
+
+	json_object_foreach(hub, name, entry)
+		MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
+	MQ_PUSH(arena, names, n, room, NULL);
+	return names;
+}
 
 /* A name's letters, digits and points in lower case (1.3b is not 13b), without the words behind it that leave the model
  * as it is. */
