@@ -290,3 +290,54 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 	*n = o.l.n;
 	return o.l.slot;
 }
+
+/* ---- templates of a rank's passes ------------------------------------------------------------------ */
+
+/* Index in mq_program.pass of a slot's template, in a rank's order of so many micro-batches. */
+static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank, uint32_t micro_batches)
+{
+	bool last = slot->micro_batch + 1 == micro_batches;
+	uint32_t pass = slot->pass, stage = mq_low_stage(low, rank, slot->chunk);
+
+	if (pass != MQ_PASS_F && last)
+		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
+	else if (pass == MQ_PASS_B && slot->micro_batch < low->prog.firsts[stage])
+		pass = MQ_PASS_B_FIRST;
+	else if (pass == MQ_PASS_F && slot->micro_batch == 0 && mq_sync_gathers_first(low, stage))
+		pass = MQ_PASS_F_FIRST;
+	return stage * MQ_N_PASSES + pass;
+}
+
+/* The template of a slot; called for a rank's slots in order. *reducing: a template so far gathers parameters or reduces
+ * gradients beside compute; false again after F_FIRST of the last chunk, which waits for the last parameters. */
+static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t index,
+					     bool *reducing)
+{
+	bool whole = *reducing || (low->prog.whole && low->prog.reduces[index]);
+
+	*reducing = whole && !(index % MQ_N_PASSES == MQ_PASS_F_FIRST && slot->chunk + 1 == low->plan->virtual);
+	return whole ? &low->prog.whole[index] : &low->prog.pass[index];
+}
+
+bool mq_low_order(struct mq_low *low, uint32_t rank, uint32_t micro_batches, struct mq_order *order, char message[256])
+{
+	struct mq_plan plan = *low->plan;
+	bool reducing = false;
+
+	plan.micro_batches = micro_batches;
+	*order = (struct mq_order){ 0 };
+	order->slot =
+		mq_pipeline_order(&plan, low->num.n_ranks, rank, low->train->infer, &low->scratch, &order->n, message);
+	order->t = mq_arena_array(&low->scratch, order->n, const struct mq_template *);
+	for (uint32_t i = 0; order->slot && i < order->n; i++) {
+		order->t[i] = template_at(low, &order->slot[i], template_of(low, &order->slot[i], rank, micro_batches),
+					  &reducing);
+		order->tasks += order->t[i]->n_tasks;
+	}
+	for (uint32_t k = 0; k < low->plan->virtual; k++) {
+		const struct mq_template *pass = &low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES];
+
+		order->tasks += pass[MQ_PASS_REDUCE].n_tasks + pass[MQ_PASS_POST].n_tasks;
+	}
+	return order->slot != NULL;
+}
