@@ -28,6 +28,12 @@ def report(path, devices, tables=True):
             db.execute("INSERT INTO TARGET_INFO_GPU VALUES (?,'NVIDIA A100',85e9,108,8,0)", (d,))
     db.commit()
 report("one.sqlite", 1); report("two.sqlite", 2); report("bare.sqlite", 1, False)
+# A name that an expression makes, as long as SQLite takes.
+report("large.sqlite", 1)
+db = sqlite3.connect("large.sqlite")
+db.executescript("DROP TABLE StringIds; CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT AS (hex(zeroblob(4e8))))")
+db.execute("INSERT INTO StringIds VALUES (1)")
+db.commit()
 
 def varint(x):
     out = b""
