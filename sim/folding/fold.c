@@ -46,7 +46,7 @@ struct mq_folding {
 	struct mq_arena *arena;
 	struct mq_view last;
 	bool unsteady;    /* it was */
-	uint32_t filling; /* periods until the pipeline is full, as mq_low_string assumed */
+	uint32_t filling; /* periods until the pipeline is full, as mq_low_schedule assumed */
 	char why[128];    /* why the coarsest classes of the next view were refused */
 };
 
@@ -375,7 +375,7 @@ static void make_schedule(struct mq_folding *f, const struct mq_fold *fold, uint
 	if (*f->why)
 		otherwise = mq_arena_printf(
 			f->arena, ", and identical ranks cannot be folded (%s); use fewer micro-batches", f->why);
-	struct mq_schedule *schedule = mq_low_string(f->low, otherwise, f->steady ? filling : 0, &steady);
+	struct mq_schedule *schedule = mq_low_schedule(f->low, otherwise, f->steady ? filling : 0, &steady);
 
 	*view = f->last = (struct mq_view){ .schedule = schedule, .fold = fold, .steady = steady };
 	f->filling = filling;

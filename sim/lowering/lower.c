@@ -281,8 +281,8 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_order 
 		}
 }
 
-struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise, uint32_t filling,
-				  const struct mq_steady **steady)
+struct mq_schedule *mq_low_schedule(struct mq_low *low, const char *otherwise, uint32_t filling,
+				    const struct mq_steady **steady)
 {
 	struct instancer in = { low, NULL };
 	struct mq_schedule *s = low->prog.schedule;
