@@ -1,4 +1,4 @@
-/* csv.h - tables: read whole, written with numbers and headers unquoted and text quoted where CSV needs it.
+/* csv.h - tables: read whole; written with unquoted numbers and headers, and text quoted if CSV needs it.
  * Columns are found by name, so files may have more columns than a reader uses. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_CSV_H
 #define MQ_BASE_CSV_H
@@ -13,41 +13,41 @@
 struct mq_csv {
 	uint32_t n_rows, n_columns; /* without the header */
 	const char **header;        /* [n_columns] */
-	const char **cell;          /* row after row, each as long as it is in the file */
-	uint32_t *first;            /* [n_rows + 1] cell that a row begins with */
+	const char **cell;          /* row after row, each of the length that it has in the file */
+	uint32_t *first;            /* [n_rows + 1] index of a row's first cell */
 	uint32_t *line;             /* [n_rows] line number in the file, for messages */
 	const char *path;
 };
 
-/* Read a whole file. MQ_EINPUT: cannot be opened, more than 1 GB or no text, broken quoting, no header, a row with more
- * cells than the header. Everything lives in the arena. */
+/* Reads a whole file. MQ_EINPUT: it cannot be opened, is larger than 1 GB or no text; broken quoting, no header, a row
+ * with more cells than the header. Everything lives in the arena. */
 MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv, struct mq_err *err);
-/* The same of a table that is shipped: it has these columns ("a,b,c"), no others, and a row. */
+/* The same for a shipped table. MQ_EINPUT too: other columns than these ("a,b,c"), or no row. */
 MQ_API enum mq_status mq_csv_load_of(const char *path, const char *columns, struct mq_arena *arena, struct mq_csv *csv,
 				     struct mq_err *err);
 /* Index of a column, or UINT32_MAX. */
 MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
-/* Has it all of these columns ("a b c")? *lacks: the beginning of the first that it has not. */
+/* Has the table all of these columns ("a b c")? *lacks: start of the first missing one in `columns`. */
 MQ_API bool mq_csv_has(const struct mq_csv *csv, const char *columns, const char **lacks);
-/* Cell text; "" where the column is absent (UINT32_MAX), or the row ends before it. */
+/* Cell text; "" if the column is absent (UINT32_MAX) or the row ends before it. */
 MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
-/* A number; `missing` where the cell is empty or absent; false where it is not a number. */
+/* A number; `missing` for an empty or absent cell; false: not a number. */
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value);
-/* A number from `least` to `most`, by the column's name. MQ_EINPUT: the cell has none, or one outside. */
+/* A number from `least` to `most`, by the column's name. MQ_EINPUT: no number, or one outside. */
 MQ_API enum mq_status mq_csv_range(const struct mq_csv *csv, uint32_t row, const char *column, double missing,
 				   double least, double most, double *value, struct mq_err *err);
 
-/* The same by the column's name; NaN where there is no number. */
+/* Text and number by the column's name; NaN: no number. */
 MQ_API const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column);
 MQ_API double mq_csv_number(const struct mq_csv *csv, uint32_t row, const char *column);
 
-/* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN and infinity
- * are empty cells. Errors show at fclose, which belongs to writing: see mq_csv_close. */
+/* A table being written cell by cell: mq_csv_put..., then an end of row. Numbers are "%.9g"; NaN and infinity are empty
+ * cells. mq_csv_close returns the first error. */
 struct mq_csv_writer {
 	FILE *file;
 	const char *path; /* borrowed until close */
 	uint32_t column;
-	uint32_t n_columns; /* of the header, which a row is held against; 0 = not known */
+	uint32_t n_columns; /* of the header, with which rows are compared; 0 = unknown */
 	int error;          /* errno of the first row that failed */
 };
 
@@ -55,9 +55,8 @@ struct mq_csv_writer {
 MQ_API enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const char *header, struct mq_err *err);
 MQ_API void mq_csv_put_text(struct mq_csv_writer *w, const char *text);
 MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
-/* Cells as in printf, with a comma between them: %s (NULL: empty), %g, %u and %lu, %.0u (0: empty), %016lx; nothing
- * between two commas is an empty cell. mq_csv_row ends the row, too, as mq_csv_end does;
- * mq_csv_close returns their error. */
+/* Writes cells by a printf format with commas: %s (NULL: empty), %g, %u and %lu, %.0u (0: empty), %016lx; nothing
+ * between two commas is an empty cell. mq_csv_row writes a whole row. */
 MQ_API void mq_csv_put(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define mq_csv_row(writer, ...) (mq_csv_put(writer, __VA_ARGS__), mq_csv_end(writer))
 MQ_API void mq_csv_end(struct mq_csv_writer *w);

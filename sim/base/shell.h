@@ -1,13 +1,13 @@
-/* shell.h - the words of a launch script, as Bash would hand them to its programs, without running any.
+/* shell.h - the words that Bash would pass to the programs of a launch script, without running any.
  *
  * Followed are quotes, arrays, assignments, ${NAME} with defaults, indices and lengths, $((arithmetic)), functions,
  * conditions on what the script itself assigns, and commands in strings (eval, bash -c). #SBATCH lines say what Slurm
  * sets. The script has no arguments and nothing is taken from the environment: $(command) and names that are not
- * assigned stay as they are written, so that who needs their value can name them.
+ * assigned stay as written, so that an error can name them.
  *
- * Where a condition or a loop is not decided by the script, what stands in it is in doubt: a name that is assigned there
- * stays as written, and words are told apart. Not followed: other files (source), coprocesses, patterns in names.
- * Text with lines "--flag: value" (YAML) is these flags. SPDX-License-Identifier: Apache-2.0 */
+ * If the script does not decide a condition or a loop, its body is in doubt: a name that is assigned there stays as
+ * written, and its words are listed apart (`doubt`). Not followed: other files (source), coprocesses, patterns in
+ * names. A text with lines "--flag: value" (YAML) is read as these flags alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 
