@@ -52,7 +52,7 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 
 /* The layout with partial sums completed: what an all-reduce leaves. */
 struct mq_layout mq_layout_reduced(const struct mq_layout *layout);
-/* Ranks that hold the same data: GEMM of the replica factors. */
+/* Ranks that hold the same data: product of the replica factors. */
 uint32_t mq_layout_replicas(const struct mq_layout *layout);
 
 /* The part of position p: [lo, hi) as fractions per tensor dimension, batch by coordinate. */

@@ -142,7 +142,7 @@ static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 }
 
 /* REINFORCE takes one step. The proximal steps end where the placements' distribution has moved by `kl`: the ratio
- * of two placements is a GEMM over all groups, so that a step that suits ten of them would throw hundreds far
+ * of two placements is a product over all groups, so that a step that suits ten of them would throw hundreds far
  * from where the samples came from. */
 static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
 {

@@ -2,7 +2,7 @@
  * with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018), and its parts taken alone: what the
  * engines post, cem, ppo and reinforce share.
  *
- * f(d) = GEMM over groups of softmax(u_m)[d_m]; minimise E[T(d)]. Placements are drawn from f. Every `every`
+ * f(d) = product over groups of softmax(u_m)[d_m]; minimise E[T(d)]. Placements are drawn from f. Every `every`
  * evaluations the policy takes `steps` gradient ascent steps on
  *     mean_k f(d_k) / f_old(d_k) (b - T(d_k)) / b - beta KL(f_old || f)
  * with b the running mean of T; every `samples` evaluations f becomes the maximum-likelihood fit to the best `rho` of
@@ -11,7 +11,7 @@
  *
  * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are options; eps is
  * at most 2 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a policy
- * step moves the distribution of whole placements by at most `kl`, because both are GEMMs over all groups; a
+ * step moves the distribution of whole placements by at most `kl`, because both are products over all groups; a
  * placement that does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less
  * excess is better; the first proposals are everything on one device, for each device, and runs of the graph with memory
  * shared evenly, so that the result is never worse than those (f is not learnt from them: the fastest few of a first

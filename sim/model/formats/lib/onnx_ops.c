@@ -59,7 +59,7 @@ static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node
 
 /* ---- amounts --------------------------------------------------------------------------------- */
 
-/* The first spatial axis is the height, the GEMM of the others the width. */
+/* The first spatial axis is the height, the product of the others the width. */
 static struct mq_plane plane_of(const struct mq_onnx_tensor *t)
 {
 	struct mq_plane p = { 1, 1, 1 };
