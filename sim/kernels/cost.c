@@ -521,7 +521,8 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 		double looped = work->host > 1 ? k->looped * (1 - 1 / work->host) : 0;
 		double host_s = k->graphed ? 0 : (k->launches - looped) * device->host_launch_s * slower;
 
-		*part_of(&p, (enum mq_kernel_kind)k->kind) += k->awaited ? awaited_s(busy_s, host_s) : busy_s;
+		*part_of(&p, (enum mq_kernel_kind)k->kind) +=
+			k->awaited && !p.waits ? awaited_s(busy_s, host_s) : busy_s;
 		p.host_s += host_s + (k->kind == MQ_KERNEL_CALL ? k->time_s : 0);
 	}
 	return p;

@@ -143,14 +143,15 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	use->reduced_B += !zero3 && at->reduced ? grads : 0;
 	use->formed_B = !zero3 && low->plan->micro_batches > 1 ? bytes : 0;
 	use->waiting_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
-	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
+	bool steps = train->optimizer != MQ_OPTIMIZER_NONE;
+	if (at->gpu && steps && mq_gathers_new(at->config->sync) && shard > 1)
 		use->fresh_B += bytes;
 	double state_B = elems * mq_train_state_B(train, s->master_B, s->moment_B) / shard;
 	if (low->plan->offload_optimizer) /* gradients go there in fp32 (DeepSpeed: 16 bytes a parameter in all) */
-		use->host_B += state_B + FP32_B * elems / shard;
+		use->host_B += state_B + (steps ? FP32_B * elems / shard : 0);
 	else
 		use->optimizer_B += state_B;
-	if (s->foreach && !low->plan->offload_optimizer)
+	if (s->foreach && steps && !low->plan->offload_optimizer)
 		use->list_B += elems * (mq_dtype_size(train->dtype) < FP32_B ? s->moment_B : FP32_B) / shard;
 }
 
@@ -165,7 +166,7 @@ static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 		return;
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
 		use->gradient_B += low->software->grads_twice == MQ_GRADS_BOTH ? elems * HALF_B : 0;
-	else if (!low->plan->offload_optimizer)
+	else if (!low->plan->offload_optimizer && low->train->optimizer != MQ_OPTIMIZER_NONE)
 		use->step_B += elems * FP32_B / at->shard;
 }
 

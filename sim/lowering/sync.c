@@ -470,7 +470,7 @@ static bool gathers_late(const struct mq_low *low, uint32_t stage)
 {
 	bool first_chunk = low->plan->virtual > 1 && mq_low_stage(low, mq_low_rank(low, stage), 0) == stage;
 
-	return low->plan->overlap_param_gather &&
+	return low->plan->overlap_param_gather && low->train->optimizer != MQ_OPTIMIZER_NONE &&
 	       !(low->software->overlap_param_gather_with_optimizer_step && first_chunk);
 }
 
@@ -529,9 +529,8 @@ void mq_sync_reduce(struct mq_low *low, uint32_t stage)
 			reduce_tied(low, stage, op);
 }
 
-void mq_pass_post(struct mq_low *low, uint32_t stage)
+static void step(struct mq_low *low, uint32_t stage)
 {
-	mq_template_begin(low, stage, MQ_PASS_POST);
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) { /* what follows waits for every reduction */
 		low->emit.copied[d] = MQ_NONE;
 		mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
@@ -544,5 +543,12 @@ void mq_pass_post(struct mq_low *low, uint32_t stage)
 	if (low->plan->offload_optimizer)
 		copy_shards(low, stage, low->train->dtype, false);
 	publish(low, stage);
+}
+
+void mq_pass_post(struct mq_low *low, uint32_t stage)
+{
+	mq_template_begin(low, stage, MQ_PASS_POST);
+	if (low->train->optimizer != MQ_OPTIMIZER_NONE)
+		step(low, stage);
 	mq_template_end(low);
 }

@@ -201,6 +201,7 @@ for q in "mxfp8 --software nemo,num_layers_at_start_in_bf16=8" "fp8 --software n
 	{ grep -o '^step time [^,]*' kept.txt; cat kept/memory.csv; } | cksum; done | sort -u | wc -l
 try 2 "bf16_ops 'qkv.proj', mxfp8_ops ''.* file of --te-precision" export a.json "${h100[@]}" "${kept[@]:0:6}" --software "nemo,bf16_ops=qkv|proj" --to megatron
 printf '%s\n' --use-distributed-optimizer >in.sh
+try 2 '\-\-optimizer none: these are settings of training' export a.json "${h100[@]}" "${kept[@]:0:6}" --software nemo --optimizer none --to megatron
 refused() { # WHY QUESTION...
 	local why=$1; shift
 	"$M" export --import in.sh "${h100[@]}" "$@" -o a.json >/dev/null || bad=1

@@ -199,11 +199,24 @@ static double copied_B(const struct mq_schedule *s)
 	return bytes;
 }
 
-/* Without an optimizer nothing is updated, and each pass adds to the gradients of those before it. */
+/* Tasks behind the passes, and those that gather what is divided. */
+static uint32_t tasks_of_step(const struct mq_schedule *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		n += s->task[i].kind == MQ_TASK_COLLECTIVE ? s->task[i].coll == MQ_COLL_ALL_GATHER :
+							     s->task[i].phase == MQ_UPDATE;
+	return n;
+}
+
+/* Without an optimizer nothing is updated, gathered or moved to the host, and each pass adds to the gradients of those
+ * before it. */
 static void passes_run_alone(void **state)
 {
 	struct lowered *w = *state;
 	const struct mq_shape shape = { .micro_batches = 1 };
+	const struct mq_shape zero1 = { .dp = 2, .micro_batches = 1, .sync = MQ_SYNC_ZERO1 };
 	const enum mq_optimizer optimizer = w->train.optimizer;
 	double param = 0, bytes[2];
 
@@ -215,7 +228,15 @@ static void passes_run_alone(void **state)
 	w->train.optimizer = MQ_OPTIMIZER_NONE;
 	struct mq_schedule *s = lowered_shape(w, &shape);
 	bytes[1] = copied_B(s);
-	w->train.optimizer = optimizer;
+	for (uint32_t i = 0; i < 4; i++) {
+		w->software.offload_optimizer = i % 2;
+		w->software.overlap_param_gather = i / 2;
+		w->train.optimizer = MQ_OPTIMIZER_NONE;
+		assert_int_equal(tasks_of_step(lowered_shape(w, &zero1)), 0);
+		w->train.optimizer = optimizer;
+		assert_true(tasks_of_step(lowered_shape(w, &zero1)) > 0);
+	}
+	w->software.offload_optimizer = w->software.overlap_param_gather = false;
 	w->software.accum_B = 0;
 	assert_true(launches_of_update(s) == 0);
 	assert_within(bytes[1] - bytes[0], 12 * param, 1e-6 * param);

@@ -185,7 +185,8 @@ struct mq_model {
 				  *e##_end = (model)->edge + (model)->out_first[(op) + 1]; \
 	     e < e##_end; e++)
 
-/* NONE: a step is a forward and a backward pass alone, and adds to the gradients that earlier steps left. */
+/* NONE: a step is a forward and a backward pass alone, and adds to the gradients that earlier steps left. Nothing is
+ * updated, gathered or copied behind the passes; fp32 weights that the software holds (master_B) stay in memory. */
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_OPTIMIZER_NONE, MQ_N_OPTIMIZERS };
 
 /* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */
