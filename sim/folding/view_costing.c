@@ -110,6 +110,28 @@ struct mq_cost_parts mq_costing_parts(struct mq_costing *c, const struct mq_task
 	return c->parts[at];
 }
 
+/* The text of `err` names the task's first kernel that its device cannot run. */
+static void refuse(struct mq_costing *c, const struct mq_task *t, struct mq_err *err)
+{
+	const struct mq_schedule *s = c->view.schedule;
+	const struct mq_work *work = &s->work[t->work];
+	const char *device = s->device_name[t->device], *type = s->device_type[t->device];
+	uint32_t i = 0;
+
+	while (i < work->n_kernels && isfinite(mq_cost_kernel(calib_of(c, t->device), &work->kernel[i])))
+		i++;
+	const struct mq_kernel *k = i < work->n_kernels ? &work->kernel[i] : NULL;
+	uint32_t op = k && k->op < s->n_ops ? k->op : t->op;
+	const char *name = op == MQ_NONE ? "a task" : s->op_name[op];
+
+	if (!k || k->kind == MQ_KERNEL_TIMED) /* of a profile, which has no time of it there */
+		(void)mq_fail(err, MQ_OK, "%s (%s) cannot run %s", device, type, name);
+	else
+		(void)mq_fail(err, MQ_OK, "%s (%s) cannot run %s in %s; give other devices, --dtype or --gemm-dtype",
+			      device, type, name,
+			      k->scaling == MQ_SCALING_MX ? "mxfp8" : mq_dtype_name((enum mq_dtype)k->dtype));
+}
+
 bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->view.schedule;
@@ -118,9 +140,7 @@ bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 		const struct mq_task *t = &s->task[i];
 		if (t->kind != MQ_TASK_COMPUTE || isfinite(mq_costing_task(c, t)))
 			continue;
-		(void)mq_fail(err, MQ_OK, "%s (%s) cannot run %s: its calibration has no speed for it",
-			      s->device_name[t->device], s->device_type[t->device],
-			      t->op == MQ_NONE ? "a task" : s->op_name[t->op]);
+		refuse(c, t, err);
 		return false;
 	}
 	return true;

@@ -157,9 +157,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	if (c->train.dtype == MQ_FP32 && c->software.software.tf32 && tf32)
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (device[i] && !(device[i]->peak_flops[mq_train_gemm_dtype(&c->train)] > 0))
-			return mq_bad(err, "%s has no %s", device[i]->name,
-				      mq_dtype_name(mq_train_gemm_dtype(&c->train)));
+		if (device[i] && !mq_cost_multiplies(device[i], &c->train))
+			return mq_bad(err, "%s has no %s", device[i]->name, mq_train_gemm_name(&c->train));
 	c->train.grad_dtype = mq_software_grad_dtype(&c->software.software, c->train.dtype);
 	return MQ_OK;
 }

@@ -428,6 +428,29 @@ static enum mq_status find_part(const struct mq_session *s, const struct mq_sear
 	return MQ_OK;
 }
 
+/* Has each op a device that can run it? In a data type that no device multiplies none has. */
+static enum mq_status check_ops(const struct mq_question *q, const struct mq_costs *costs, struct mq_err *err)
+{
+	uint32_t split[MQ_N_DIMS];
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	for (uint32_t op = 0; op < q->model->n_ops; op++) {
+		bool runs = false;
+
+		for (uint32_t d = 0; d < q->cluster->n_devices && !runs; d++)
+			runs = mq_first_of_type(q->cluster, d, NULL) &&
+			       isfinite(costs->op_time(costs->context, op, MQ_FORWARD, d, split, 1));
+		if (!runs)
+			return mq_bad(
+				err,
+				"no device of '%s' can run '%s' of '%s' in %s; choose another platform, --dtype or "
+				"--gemm-dtype",
+				q->cluster->name, q->model->op[op].name, q->model->name, mq_train_gemm_name(q->train));
+	}
+	return MQ_OK;
+}
+
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o, const char *dir,
 				 struct mq_search_outcome *outcome, struct mq_err *err)
 {
@@ -445,11 +468,13 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	MQ_TRY(mq_listed_software(shipped, err));
 	if (o->proof)
 		MQ_TRY(check_proof(&engine_list, err));
+	struct mq_costs *costs = mq_costs_new(&session->q, &session->arena);
+	MQ_TRY(check_ops(&session->q, costs, err));
 	MQ_TRY(find_part(session, o, &session->arena, &part, err));
 	part.screen_context = &some;
 	struct mq_search search = {
 		.q = &session->q,
-		.costs = mq_costs_new(&session->q, &session->arena),
+		.costs = costs,
 		.screen = screen,
 		.fits = fits,
 		.screen_times = screen_times,

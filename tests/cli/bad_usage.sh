@@ -16,7 +16,7 @@ try 2 '\-\-dtype int8: give one of fp32' search --dtype int8 -m $tiny -p $good -
 try 2 'option --products is now --gemm-dtype' search --products fp8 -m $tiny -p $good -o o
 printf 'command = search\ndocuments = 100\n' >old.ini; try 2 'option --documents is now --sequence-packing' run old.ini
 try 2 '\-\-gemm-dtype bf16: give one of dtype fp8 mxfp8 fp4' search --gemm-dtype bf16 -m $tiny -p $good -o o
-try 2 'can run every op of .* in fp8; choose another platform, --dtype or --gemm-dtype' \
+try 2 'no device of .dgx1_v100. can run .* in fp8; choose another platform, --dtype or --gemm-dtype' \
 	search --gemm-dtype fp8 --batch 4 -m $tiny -p $good -e data-parallel -o o
 try 2 '\-\-fix tp: give KEY=VALUE' search --fix tp -m $tiny -p $good -o o
 try 2 '\-\-fix tp: it is given twice' search --fix 'tp=2 pp=1' --fix tp=4 -m $tiny -p $good -o o

@@ -86,6 +86,7 @@ static void test_case(void **state)
 {
 	struct mq_run r = gpt();
 	struct mq_case c;
+	struct mq_err err = MQ_ERR_INIT;
 
 	build(&r, &c);
 	assert_int_equal(c.shape.dp, 4);
@@ -126,9 +127,12 @@ static void test_case(void **state)
 	assert_non_null(strstr(c.assumed, "layers not read: a model resnet50 has none"));
 
 	r.precision = "MXFP8";
-	r.gpu = "H100";
+	r.gpu = "B200";
 	build(&r, &c);
 	assert_true(c.train.gemm_dtype == MQ_GEMM_MXFP8 && c.train.dtype == MQ_BF16);
+	r.gpu = "H100";
+	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
+	assert_string_equal(err.text, "H100-SXM-80GB has no mxfp8");
 
 	r.precision = "float8 (rowwise)";
 	build(&r, &c);
