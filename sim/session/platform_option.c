@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/csv.h"
-#include "base/text.h"
 #include "hardware/platform/platform.h"
 
 static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",
@@ -93,22 +92,26 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
-/* "ND H100 v5", a series of Standard_ND96isr_H100_v5: each of several words begins one of the name's, in order, the first
- * its first (behind "Standard"). */
-static bool is_series_of(const char *series, const char *name, struct mq_arena *arena)
+/* "ND H100 v5": do several words stand in the series that a machine's source begins with, "Azure ND H100 v5: ..."? Names
+ * of machines do not have them all (ND A100 v4 is Standard_ND96asr_v4, Standard_ND96amsr_A100_v4 is NDm A100 v4). */
+static bool is_of_series(const char *words, const char *source)
 {
 	static const char between[] = " ._-";
-	const char *asked, *word, *rest = strncasecmp(name, "Standard_", 9) ? name : name + 9;
-	uint32_t words = 0;
+	size_t n = strlen(words), end = strcspn(source, ":");
 
-	for (; (asked = mq_text_next(&series, between, arena)); words++) {
-		do {
-			word = mq_text_next(&rest, between, arena);
-		} while (word && words && strncasecmp(word, asked, strlen(asked)));
-		if (!*asked || !word || strncasecmp(word, asked, strlen(asked)))
-			return false;
+	if (!strpbrk(words, between) || !source[end])
+		return false;
+	for (size_t at = 0; at + n <= end; at++) {
+		const char *here = source + at;
+		size_t i = 0;
+
+		while (i < n && (strncasecmp(here + i, words + i, 1) == 0 ||
+				 (strchr(between, here[i]) && strchr(between, words[i]))))
+			i++;
+		if (i == n && (!at || here[-1] == ' ') && (here[n] == ' ' || here[n] == ':'))
+			return true;
 	}
-	return words > 1;
+	return false;
 }
 
 /* The keys of a machine of platforms/machines.csv, or (without gpu=) of a device type's usual machine. *keys = NULL: no
@@ -130,7 +133,7 @@ static enum mq_status machine_keys(const char *name, bool must, struct mq_arena 
 	}
 	const char *series = "", *one = NULL;
 	for (uint32_t r = 0; r < csv.n_rows && !*keys && must; r++)
-		if (is_series_of(name, known[r], arena)) {
+		if (is_of_series(name, mq_csv_word(&csv, r, "source"))) {
 			series = mq_arena_printf(arena, "%s%s%s", series, *series ? ", " : "", known[r]);
 			one = strchr(series, ',') ? NULL : mq_csv_word(&csv, r, "keys");
 		}

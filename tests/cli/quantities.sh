@@ -38,6 +38,8 @@ try 0 'ok: 64 devices on 8 machines' platform check 64xH100
 try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100
 try 2 "no machine 'p9.48xlarge'" platform check '8 x p9.48xlarge'
 same '2 x ND H100 v5' '2 x Standard_ND96isr_H100_v5'
+same '2 x ND A100 v4' '2 x Standard_ND96asr_v4'
+same '2 x ndm-a100-v4' '2 x Standard_ND96amsr_A100_v4'
 same '2xDGX-H200' 'gpu=H200 nodes=2 gpus=8 nic_GBps=50 network=ib'
 try 2 "'NC A100 v4': which one. Standard_NC96ads_A100_v4, Standard_NC24ads" platform check '2 x NC A100 v4'
 try 2 "no machine '. .'" platform check '2 x . .'
