@@ -38,11 +38,11 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	const struct mq_json_at bf16 = part_of(at, "bf16"), fp16 = part_of(at, "fp16");
 	const struct mq_json_range any = { .max = 1e12 };
 	const char *device;
+	bool stage1 = false; /* "zero_optimization": true, as DeepSpeed takes it */
 
-	/* "zero_optimization": true is stage 1, as DeepSpeed takes it */
-	*s = (struct settings){
-		.rounds = 1, .tp = 1, .pp = 1, .zero = json_is_true(json_object_get(at->object, "zero_optimization"))
-	};
+	if (!zero.object)
+		MQ_TRY(mq_json_bool(at, "zero_optimization", &stage1, err));
+	*s = (struct settings){ .rounds = 1, .tp = 1, .pp = 1, .zero = stage1 };
 	if (json_object_get(at->object, "train_batch_size"))
 		MQ_TRY(mq_json_u32(at, "train_batch_size", 1, 1e9, &s->batch, err));
 	MQ_TRY(mq_json_u32(at, "train_micro_batch_size_per_gpu", 1, 1e9, &s->micro_batch, err));

@@ -252,6 +252,12 @@ static const char *value_of(const struct keys *k, const char *value)
 	return mq_arena_printf(k->arena, "%.0f", product);
 }
 
+/* Does the file say no more of a key than that nothing is chosen? */
+static bool is_null(const char *value)
+{
+	return !*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~");
+}
+
 /* Is the row of the program whose file this is? */
 static bool is_of(const struct writing *w, const char *program, uint32_t row)
 {
@@ -289,7 +295,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 	bool known = false, takes;
 
 	last = last ? last + 1 : key->path;
-	if (!*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~"))
+	if (is_null(value))
 		return MQ_OK;
 	for (uint32_t i = 0; i < rows->n_rows; i++) {
 		const char *when = mq_csv_word(rows, i, "when"), *refused = mq_csv_word(rows, i, "refused");
@@ -350,10 +356,13 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	MQ_TRY(check_layers(k, err));
 	for (uint32_t i = 0; i < k->n && program; i++)
 		MQ_TRY(put_key(&w, program, &k->key[i], err));
-	for (uint32_t i = 0; i < k->rows.n_rows && w.n; i++)
+	for (uint32_t i = 0; i < k->rows.n_rows && w.n; i++) {
+		const struct key *key = find_key(k, mq_csv_word(&k->rows, i, "key"));
+
 		if (!strcmp(mq_csv_word(&k->rows, i, "when"), "absent") && is_of(&w, program, i) &&
-		    !find_key(k, mq_csv_word(&k->rows, i, "key")))
+		    (!key || is_null(key->value)))
 			put_flag(&w, mq_csv_word(&k->rows, i, "flag"), mq_csv_word(&k->rows, i, "value"));
+	}
 	MQ_PUSH(k->arena, launch->word, w.n, w.room, NULL);
 	return MQ_OK;
 }

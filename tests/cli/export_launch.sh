@@ -151,13 +151,13 @@ for more in 'gradient_checkpointing: offload' 'fsdp: full_shard auto_wrap offloa
 	'fsdp: no_shard' 'unfrozen_parameters: [head]' 'expert_parallel_size: two' 'recompute_granularity: full'; do
 	printf 'base_model: x\nmicro_batch_size: 2\n%s\n' "$more" >one.yml; read_it one.yml
 done
-for more in 'finetuning_type: oft' 'disable_gradient_checkpointing: true' 'tensor_model_parallel_size: 2'; do
+for more in 'finetuning_type: oft' 'disable_gradient_checkpointing: true' 'disable_gradient_checkpointing: null' 'tensor_model_parallel_size: 2'; do
 	grep -v "^${more%%:*}" factory.yaml >two.yaml; echo "$more" >>two.yaml; read_it two.yaml
 done
 printf 'batch_size: 2\ngradient_accumulation_steps: 8\nenable_activation_checkpointing: True\nfsdp_cpu_offload: False\ndtype: bf16\ntokenizer: {max_seq_len: 2048}\n' >tune.yaml
 read_it tune.yaml
 sed 's/load: False/load: True/' tune.yaml >two.yaml; read_it two.yaml
-echo '{"zero_optimization": true, "train_micro_batch_size_per_gpu": 1}' >two.json; read_it two.json
+for zero in true '"yes"'; do echo '{"zero_optimization": '$zero', "train_micro_batch_size_per_gpu": 1}' >two.json; read_it two.json; done
 echo 'torchrun pretrain_gpt.py --micro-batch-size 1 --global-batch-size 32 --use-torch-fsdp2 --checkpoint-activations' >two.sh; read_it two.sh
 # GPT-NeoX's, which look like DeepSpeed's and have more; comments and numbers are YAML's.
 printf '{\n  # all of them\n  "pipe_parallel_size": 2,\n  "model_parallel_size": 4, "num_layers": 32, "seq_length": 2048,\n  "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8, "checkpoint_activations": true,\n  "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}, "lr": 6e-4,\n}\n' >neox.yml
