@@ -10,7 +10,8 @@
  * for two of each family. Where none fits, all of them are tried with samples divided among ranks, and then with their
  * optimizer on the host, if the software can.
  * The best of the list are screened with the analytic executor, and proposed in the order that it gives, with what
- * contention added to those judged on the same devices; the simulator decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
+ * contention added to those judged on the same devices; the simulator decides. From the 17th plan on two of three are
+ * moves on what was judged so far (lib/moves/refine.h).
  *
  * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower
  * bounds of the estimate spared.
