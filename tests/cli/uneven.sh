@@ -36,5 +36,5 @@ try 2 "has no experts" search -m $tiny $on --expert-load 1.5 -o e
 try 2 'give --expert-capacity too' search -m $moe $on --expert-pad -o e
 try 2 'no fewer tokens than the mean' search -m $moe $on --expert-load 0.5 -o e
 try 2 "load.bad:2: 'x' is no number" search -m $moe $on --expert-load "$(printf '1\nx\n' >load.bad; echo load.bad)" -o e
-try 2 "torchtitan has no setting for experts' capacity" search -m $moe $on --dtype bf16 --software torchtitan --expert-capacity 2 -o e
+try 2 "torchtitan has no setting for experts' capacity" search -m $moe -p hgx_h100_ib --batch 8 --software torchtitan --expert-capacity 2 -o e
 finish
