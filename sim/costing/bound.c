@@ -1,7 +1,7 @@
 /* bound.c - see bound.h.
  *
- * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see cost.c), and
- * no device does them faster than its peak. SPDX-License-Identifier: Apache-2.0 */
+ * Some device must compute every FLOP of the model once (a quarter of them where Winograd's algorithm applies, see
+ * cost.c), at most at its peak. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/bound.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static double profiled_s(const struct mq_model *m, const struct mq_train *train)
 	return sum * train->batch;
 }
 
-/* FLOPs of one sample that cannot be avoided. */
+/* Least FLOPs of one sample. */
 static double least_flop(const struct mq_model *m, const struct mq_train *train)
 {
 	double sum = 0;
@@ -83,7 +83,7 @@ static double pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uin
 	return b->ask(b->context, op, phase, device, split, samples) * parts / samples;
 }
 
-/* The least over numbers of samples (a kernel may fit the device best at any) and over splits. */
+/* The least over numbers of samples (any may fit the device best) and over splits. */
 static double least_pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device)
 {
 	const struct mq_op *o = &b->q->model->op[op];
@@ -100,7 +100,7 @@ static double least_pass_s(const struct busy *b, uint32_t op, enum mq_phase phas
 	return fmin(least, pass_s(b, op, phase, device, MQ_DIM_BATCH, 1, batch));
 }
 
-/* Both passes; ops that differ in nothing but their place are asked once. */
+/* Both passes; equal ops are asked once. */
 static double least_op_s(const struct busy *b, uint32_t op, uint32_t device)
 {
 	const struct mq_op *o = &b->q->model->op[op];
@@ -120,8 +120,8 @@ static bool alike(const struct mq_op *a, const struct mq_op *b)
 	return !memcmp(&x, &y, sizeof(x));
 }
 
-/* Weighted by w_d >= 0 with sum 1 over the devices, T >= sum of w_d x (busy time of d), and each op costs at least its
- * least w_d x time: the dual of dealing ops to devices. Weights as their speeds are best where all are equal. */
+/* For weights w_d >= 0 with sum 1 over the devices, T >= sum of w_d x (busy time of d), and each op costs at least the
+ * minimum of w_d x time: the dual of assigning ops to devices. With equal ops, weights by speed are best. */
 double mq_busy_bound(const struct mq_question *q,
 		     double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
 				   const uint32_t split[MQ_N_DIMS], double samples),

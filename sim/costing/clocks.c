@@ -1,23 +1,23 @@
 /* clocks.c - see clocks.h.
  *
- * The passes of a micro-batch take about as long as a board's mean is taken over, so that one clock is right for all of
- * a step but the ends of a pipeline, where a device waits for longer. The optimizer draws less and leaves room to the
- * passes, for as long as that mean is of: nine plans replayed on a H100 (results/validate_h100/settled.csv) are 2.1 %
- * off so and 3.3 by their passes alone. A rank that is folded away has the tasks of its representative and so its clock.
+ * The passes of a micro-batch take about as long as the window over which a board averages its power, so one clock fits
+ * the whole step except the ends of a pipeline, where a device waits for longer. The optimizer draws less and leaves
+ * power to the passes within that window: nine plans replayed on a H100 (results/validate_h100/settled.csv) are 2.1 %
+ * off with it and 3.3 % with the passes alone. A folded rank has the tasks of its representative and so its clock.
  *
- * Boards of one type are not alike, and those that train together wait for the slowest. Its distance from the mean
- * grows with their number as the largest of so many normal deviates does (Blom 1958) within three sigma: what lies
- * beyond is sorted out. Boards vary by 8 % in clusters of hundreds and of 27,648 alike (Sinha et al. 2022, Not All GPUs
- * Are Created Equal), and without a bound published runs come out slower the more GPUs they have.
+ * Boards of one type differ, and a job waits for its slowest. The slowest board's distance from the mean grows with
+ * their number as the expected maximum of normal deviates (Blom 1958), cut at three sigma: operators sort out what lies
+ * beyond. Boards vary by 8 % in clusters of hundreds as in one of 27,648 (Sinha et al. 2022, Not All GPUs Are Created
+ * Equal); without the cut, predictions of published runs get slower the more GPUs they have.
  *
- * Not modelled: collectives that the passes wait for, neither the rest that they are nor what they draw.
+ * Not modelled: collectives that the passes wait for, neither their idle time nor their power.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "costing/clocks.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FLEET  8  /* devices that mq_link_calib.fleet speaks of */
+#define FLEET  8  /* number of devices of mq_link_calib.fleet */
 #define SORTED 3. /* sigma */
 
 struct clocks {
@@ -54,7 +54,7 @@ static void add_template(struct clocks *c, const struct mq_template *t, double t
 	}
 }
 
-/* The largest of n standard normal deviates within SORTED, expected: the quantile by Abramowitz and Stegun 26.2.23. */
+/* Expected maximum of n standard normal deviates, at most SORTED; the quantile by Abramowitz and Stegun 26.2.23. */
 static double largest_of(double n)
 {
 	double beyond = .5 * erfc(SORTED / sqrt(2)), tail = beyond + (1 - 2 * beyond) * .625 / (n + .25);
@@ -80,7 +80,7 @@ void mq_clocks_apply(struct mq_low *low)
 {
 	struct mq_schedule *s = low->prog.schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	double n = low->plan->micro_batches; /* how often the passes of one run in a step */
+	double n = low->plan->micro_batches; /* how often a micro-batch's passes run in a step */
 	double times[MQ_N_PASSES] = {
 		[MQ_PASS_F] = n, [MQ_PASS_B_LAST] = 1, [MQ_PASS_W] = n - 1, [MQ_PASS_W_LAST] = 1
 	};

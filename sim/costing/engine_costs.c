@@ -1,5 +1,5 @@
-/* engine_costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without contention and
- * one question at a time. Answers about communication are remembered by content. SPDX-License-Identifier: Apache-2.0 */
+/* engine_costs.c - see engine_costs.h. Each answer takes its kernel or collective as alone on the machine. Answers
+ * about communication are cached by the bytes of the request. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/engine_costs.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct asked {
 	struct mq_question q;
 	struct mq_arena *arena;
 	const struct mq_model
-		*padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
+		*padded[PADDED]; /* by parts of the vocabulary, padded as in lowering; made on demand */
 	struct mq_index *index;  /* request -> answer */
 	uint32_t n_answers, room;
 	double *answer;                /* seconds, NaN = none */
@@ -23,10 +23,10 @@ struct asked {
 	uint32_t n_memories, memory_room;
 	struct mq_op_memory *memory;
 	struct mq_low *stage[MQ_N_RECOMPUTES]; /* see stage_of */
-	uint32_t device;                       /* whose memory is asked about: the first GPU, or the first device */
+	uint32_t device;                       /* the device of memory queries: the first GPU, else the first device */
 };
 
-/* The model as a plan has it that splits this op so. */
+/* The model with the vocabulary padding of a plan that splits this op so. */
 static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint32_t split[MQ_N_DIMS])
 {
 	const struct mq_op *o = &a->q.model->op[op];
@@ -40,8 +40,8 @@ static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint3
 	return a->padded[parts];
 }
 
-/* `host`: time per launch / the machine's. `bound`: at full clock, which no plan surpasses; else at the clock of a
- * device that does nothing but this. */
+/* host: time per launch / the machine's. bound: at full clock, the fastest of any plan; else at the clock of a device
+ * that repeats this work alone. */
 static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_t device,
 		      const uint32_t split[MQ_N_DIMS], double samples, double host, bool waits, bool bound)
 {
@@ -66,7 +66,7 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 	return mq_cost_work(&at, &work);
 }
 
-/* The slot of the answer to a question, by its bytes; *known: it holds one. */
+/* The slot of the answer to a request, by its bytes; *known: the answer is there. */
 static double *slot(struct asked *a, const void *key, size_t size, bool *known)
 {
 	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);
@@ -92,7 +92,7 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 	return *answer;
 }
 
-/* Launches that take no time: of a factor, 0 means 1. */
+/* The host factor 1e-9 leaves launches no time; 0 would mean 1. */
 static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
 		      double samples)
 {
@@ -106,7 +106,7 @@ static double least_s(void *context)
 	return fmax(mq_peak_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
-/* The model as one stage, all ops of one config but for what the software recomputes of them. */
+/* The model as one stage with one configuration for all ops, except what the software recomputes. */
 static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
 {
 	struct mq_low *low = a->stage[recompute];
@@ -134,7 +134,7 @@ static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
 	return low;
 }
 
-/* Is the op the first of its unit that reads from outside it? */
+/* Is the op the first of its unit with an input from outside the unit? */
 static bool enters(const struct mq_model *m, const uint32_t *unit_of, uint32_t op)
 {
 	uint32_t first = op, unit = unit_of[op];
@@ -172,7 +172,7 @@ static struct mq_op_memory find_memory(struct asked *a, struct mq_low *low, uint
 	};
 }
 
-/* Layers differ in what they hold where they take turns in what they compute again. */
+/* Do layers differ in saved activations, since only some of them recompute or offload? */
 static bool memory_by_layer(void *context, enum mq_recompute recompute)
 {
 	const struct mq_low *low = stage_of(context, recompute);
@@ -253,7 +253,7 @@ static bool same_devices(const struct mq_config *a, const struct mq_config *b)
 	return a->n_devices == b->n_devices && !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
 }
 
-/* Seconds of one direction: collectives of the first group of each step, or messages between sets. */
+/* Seconds of one direction: the collectives of each step's first group, or messages between sets of devices. */
 static bool move(struct asked *a, const struct mq_layout *from, const struct mq_layout *to, const struct mq_config *cf,
 		 const struct mq_config *ct, double bytes, double *seconds)
 {
@@ -280,7 +280,7 @@ static bool move(struct asked *a, const struct mq_layout *from, const struct mq_
 	}
 	if (same_devices(cf, ct))
 		return c.possible;
-	/* The receiver that needs most, from the senders in turn. */
+	/* The receiver of most bytes, from the senders one after the other. */
 	double part = 1;
 	for (uint32_t i = 0; i < to->n_factors; i++)
 		if (to->role[i] != MQ_ROLE_REPLICA && to->role[i] != MQ_ROLE_PARTIAL)

@@ -1,4 +1,4 @@
-/* engine_costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses.
+/* engine_costs.h - the cost queries of search engines (engine.h), answered by the models that the simulation uses.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_ENGINE_COSTS_H
 #define MQ_COSTING_ENGINE_COSTS_H
@@ -6,8 +6,8 @@
 #include "maquette/engine.h"
 #include "maquette/question.h"
 
-/* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena; borrows what the
- * question points to. */
+/* The cost queries of engine.h without `screen`, which the caller fills in. Allocated in the arena; the question must
+ * outlive it. */
 struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
 
 #endif

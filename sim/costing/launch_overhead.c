@@ -1,14 +1,14 @@
 /* launch_overhead.c - the time of hosts that launch a pass. See launch_overhead.h.
  *
- * A host launches the kernels, collectives and messages of its device in order and does not wait for them, so it runs
- * ahead: a pass takes the longer of what the host needs for all of it and what the device needs for its kernels and
- * collectives, each behind what it waits for in the pass, not the sum of such maxima over the runs of kernels between
- * two collectives. Where the host needs more, the compute tasks of the pass lose time in proportion to what they take,
- * until the device needs as much. Where it waits for its device in the middle of a pass, it starts anew: a pass is one
- * stretch, or several.
+ * A host launches the kernels, collectives and messages of its device in order without waiting for them, so it runs
+ * ahead. A pass takes the longer of the host's time for all launches and the device's time for its kernels and
+ * collectives, with their dependencies inside the pass; this is less than the sum of such maxima over the runs of
+ * kernels between collectives. If the host takes longer, the compute tasks of the pass are stretched in proportion to
+ * their times until the device takes as long. If the host synchronizes with its device inside a pass, its lead restarts
+ * there: a pass is one or more stretches.
  *
- * Not modelled: hosts that are a whole pass ahead or behind, what a device waits for that others do first, and waits
- * where the backward pass sends tokens to experts once more (recomputation). SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: hosts that are a whole pass ahead or behind; waits for other devices; waits where recomputation sends
+ * tokens to experts again in the backward pass. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/launch_overhead.h"
 
 #include <math.h>
@@ -17,10 +17,10 @@
 #include "maquette/cost.h"
 #include "costing/predict.h"
 
-#define CLOSE 1e-12 /* of a host's time: how near its device comes to it */
+#define CLOSE 1e-12 /* relative tolerance between device time and host time */
 enum { MOST_STEPS = 64 };
 
-struct paced { /* a compute task and what its kernels take */
+struct paced { /* a compute task and the time of its kernels */
 	uint32_t task;
 	struct mq_cost_parts parts;
 };
@@ -35,23 +35,23 @@ struct pace {
 	struct paced *paced; /* [n] */
 };
 
-/* When something is done, from the beginning of a stretch, and how much later for each unit of `stretch`: the kernels
- * on the way to it. */
+/* An end time from the start of a stretch, and its derivative by the factor `stretch`: the kernel time on the path to
+ * it. */
 struct moment {
 	double s, kernels_s;
 };
 
-/* Works and collectives are asked once each. */
+/* Each work and each collective is costed once. */
 struct hosts {
 	struct mq_low *low;
-	struct mq_arena arena;  /* of what is remembered */
+	struct mq_arena arena;  /* of the cached answers */
 	struct mq_index *known; /* work and device type -> parts[] */
 	struct mq_cost_parts *parts;
 	struct mq_index *alone; /* collectives -> alone_s[] */
 	double *alone_s;
 	struct mq_index *called; /* work and call_s -> works of the schedule */
 	uint32_t n_known, known_room, n_alone, alone_room;
-	const struct mq_template *t; /* at hand */
+	const struct mq_template *t; /* the current one */
 	uint32_t *first, *own;       /* CSR: its tasks by device, in order */
 	struct paced *paced;         /* [its tasks] of one stretch */
 	struct moment *done;         /* [its tasks] of one stretch, 0 outside it */
@@ -65,13 +65,13 @@ static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t
 	return calib == MQ_NONE ? NULL : &low->q.calib->device[calib];
 }
 
-/* Kernels of a work before the wait that it may end with. */
+/* Number of kernels of a work without the wait at its end, if any. */
 static uint32_t kernels_of(const struct mq_work *w)
 {
 	return w->n_kernels - (w->n_kernels && w->kernel[w->n_kernels - 1].kind == MQ_KERNEL_WAIT);
 }
 
-/* What a work takes without the waits that lowering knows of. */
+/* Time of a work without the waits that lowering put in. */
 static struct mq_cost_parts parts_of(struct hosts *h, const struct mq_task *t)
 {
 	struct mq_work w = h->low->prog.schedule->work[t->work];
@@ -87,7 +87,7 @@ static struct mq_cost_parts parts_of(struct hosts *h, const struct mq_task *t)
 	return h->parts[id];
 }
 
-/* A collective alone; 0 where it has no way, which the executor says. */
+/* Time of a collective alone; 0 if it has no route, an error that the executor reports. */
 static double predict(struct mq_low *low, const struct mq_task *t)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
@@ -117,7 +117,7 @@ static double alone_s(struct hosts *h, const struct mq_task *t)
 	return h->alone_s[id];
 }
 
-/* Agreeing on a collective first (torch_distributed_debug_us): on gradients hosts do so in a few calls a step, which is left out. */
+/* Agreement before each collective (torch_distributed_debug_us); without that of gradients, a few calls a step. */
 static double check_s(const struct mq_low *low, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE || t->stream == MQ_STREAM_GRAD)
@@ -126,8 +126,8 @@ static double check_s(const struct mq_low *low, const struct mq_task *t)
 	       (low->prog.member ? low->prog.member[t->comm].n : low->prog.schedule->comm[t->comm].n);
 }
 
-/* Without room of a fixed size for each expert hosts wait for the numbers of tokens that visit theirs before they send
- * them (dropless mixtures: Megatron core's token dispatchers, DeepEP). */
+/* Without a fixed capacity per expert, hosts wait for the token counts of their experts before the all-to-all (dropless
+ * MoE: Megatron core's token dispatchers, DeepEP). */
 static bool waits_for_tokens(const struct mq_low *low, const struct mq_task *t)
 {
 	return t->kind == MQ_TASK_COLLECTIVE && t->coll == MQ_COLL_ALL_TO_ALL && t->phase == MQ_FORWARD &&
@@ -135,8 +135,8 @@ static bool waits_for_tokens(const struct mq_low *low, const struct mq_task *t)
 	       low->model->op[t->op].kind != MQ_OP_COMBINE && !low->train->experts.pad;
 }
 
-/* Launches of kernels that a call takes its host; none in whole steps of graphs. Where GEMMs run in parts beside
- * tensor-parallel communication the library that makes the parts sends them too, without a way through the framework
+/* Host time of a communication call, in kernel launches; 0 if a graph holds the whole step. With GEMMs split for
+ * overlap with tensor-parallel communication, the library that splits them also sends, without the framework's overhead
  * (Transformer Engine: CommOverlapP2PBase::split_overlap_ag, split_overlap_rs). */
 static double launches_of_call(const struct mq_low *low, const struct mq_task *t)
 {
@@ -147,7 +147,7 @@ static double launches_of_call(const struct mq_low *low, const struct mq_task *t
 	return !strcmp(s->cuda_graph_scope, "*") ? 0 : s->launches_per_collective * (inside ? 1 : s->host);
 }
 
-/* Task `id` of the device of the stretch joins it. */
+/* Adds task `id` of the device to the stretch. */
 static void launch(struct hosts *h, struct pace *p, uint32_t id)
 {
 	const struct mq_ttask *t = &h->t->task[id];
@@ -171,7 +171,7 @@ static struct moment later(struct moment a, struct moment b)
 	return b.s > a.s || (b.s == a.s && b.kernels_s > a.kernels_s) ? b : a;
 }
 
-/* When the tasks of this device that a task waits for are done, among those of the stretch. */
+/* When the dependencies of a task are done, those of this device in this stretch. */
 static struct moment ready(const struct hosts *h, const struct mq_task *t)
 {
 	struct moment m = { 0 };
@@ -185,8 +185,8 @@ static struct moment ready(const struct hosts *h, const struct mq_task *t)
 	return m;
 }
 
-/* When a device is done with its tasks own[first, end), those of `p`: kernels that take `stretch` times as long, and
- * collectives inside the layers. */
+/* When a device has finished its tasks own[first, end), those of `p`: kernels `stretch` times as long, and collectives
+ * inside the layers. */
 static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double stretch)
 {
 	struct moment stream[MQ_N_STREAMS] = { { 0 } }, last = { 0 };
@@ -213,9 +213,8 @@ static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t
 	return last;
 }
 
-/* What kernels are stretched by so that the device takes as long as its host. The device's time is the longest of ways
- * that each grow evenly, so steps along the longest one (Newton's) come from beyond after the first, over fewer ways
- * each time. */
+/* The factor on kernels at which the device takes as long as its host. The device's time is a maximum of linear
+ * functions of the factor, hence convex: Newton's steps approach the root from above after the first, and end at it. */
 static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double host_s)
 {
 	double stretch = 1;
@@ -236,10 +235,10 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 {
 	double host_s = p->launches_s + p->calls_s, stretch = 1;
 
-	/* one run of kernels and nothing else: the cost model's own rule */
+	/* kernels alone: the cost model's rule for one work applies */
 	if (p->kernels_s <= 0 || (p->n == 1 && p->calls_s <= 0))
 		return;
-	for (uint32_t i = 0; i < p->n && p->waits; i++) { /* for each kernel: its calls come on top */
+	for (uint32_t i = 0; i < p->n && p->waits; i++) { /* the host waits for each kernel: calls add to it */
 		double own_s = mq_cost_busy(&p->paced[i].parts) + p->paced[i].parts.host_s;
 
 		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);
@@ -257,7 +256,7 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 	}
 }
 
-/* What the host's launches and calls make of the compute tasks of a device in the template at hand. */
+/* Sets call_s of the compute tasks of a device in the current template. */
 static void pace_device(struct hosts *h, uint32_t device)
 {
 	struct mq_low *low = h->low;
@@ -286,7 +285,7 @@ static void pace_device(struct hosts *h, uint32_t device)
 	spread(h, &p, first, end);
 }
 
-/* The tasks of the template at hand by device: nobody looks for a device's among all of them. */
+/* Sorts the tasks of the current template by device. */
 static void sort_tasks(struct hosts *h, struct mq_arena *arena)
 {
 	uint32_t n_devices = h->low->prog.schedule->n_devices, *next = mq_arena_array(arena, n_devices, uint32_t);
@@ -303,7 +302,7 @@ static void sort_tasks(struct hosts *h, struct mq_arena *arena)
 		h->own[next[h->t->task[i].task.device]++] = i;
 }
 
-/* The work with a call behind its kernels. */
+/* The work with a host call appended to its kernels. */
 static uint32_t called(struct hosts *h, uint32_t bare, double call_s)
 {
 	struct mq_schedule *s = h->low->prog.schedule;

@@ -5,10 +5,9 @@
 
 #include "maquette/cost.h"
 
-/* What a collective moves through the memory of the member that receives most. NCCL's primitives, between
- * processes: the peer writes a received byte into a buffer here, from which it is read and, added to one of the
- * input that is read for it or not, written to the output or to the next peer's buffer: three accesses for
- * each. All-to-alls also read each byte that they send. */
+/* Memory traffic of the member that receives most. With NCCL's primitives between processes, the peer writes a received
+ * byte into a buffer here; it is read from there and, with or without the sum with a byte of the input, written to the
+ * output or to the next peer's buffer: three accesses per byte. All-to-alls also read each byte that they send. */
 double mq_predict_memory_Bps(const struct mq_task *t, const struct mq_flow *flow, uint32_t n_flows, uint32_t n,
 			     double seconds)
 {

@@ -1,27 +1,26 @@
 /* attention.c - see attention.h. The tile model of fused attention.
  *
- * A thread block takes a tile of 128 queries of a head through the keys that they see, 128 at a time. A tile costs the
- * keys it sees, rounded up to whole blocks, and `start` more: prologue, epilogue, the pipeline that fills. Causal: tile
- * i sees the keys up to its last query. What a pair of a query and a key costs follows from the share of the peak that
- * long sequences reach at that width of a head: GEMMs grow with the width, exponentials do not, so narrow heads
- * reach less; wide ones may run out of registers. Backward tiles are of keys and go through the queries.
+ * A thread block computes a tile of 128 queries of one head against the keys that they see, 128 keys at a time. A tile
+ * costs the keys it sees, rounded up to whole blocks, plus `start`: prologue, epilogue and pipeline fill. With a causal
+ * mask, tile i sees the keys up to its last query. The cost of a query-key pair follows from the share of the peak that
+ * long sequences reach at that head width: GEMMs grow with the width, exponentials do not, so narrow heads reach a
+ * smaller share; wide ones may run out of registers. Backward tiles hold keys and loop over the queries.
  *
- * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal tiles
- * differ, and the SMs are idle for a part `tail` of the longest at the end: most of it in FlashAttention 2, which
- * begins with the shortest.
+ * The tiles run in waves over the SMs. If all tiles cost the same, the last wave is as long as the others; causal tiles
+ * differ, and at the end SMs idle for a share `tail` of the longest tile: for most of it in FlashAttention 2, which
+ * starts with the shortest.
  *
- * Beside the tiles a backward pass reads O and dO for their row sums, clears and converts the fp32 sum of dQ:
- * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
+ * Beside the tiles a backward pass reads O and dO for their row sums, and clears and converts the fp32 sum of dQ: 14
+ * bytes per element of Q. A pass takes at least the time to move its tensors at the bandwidth of memory-bound kernels.
  *
- * Shares of the peak and what a tile costs to start stand in platforms/kernels/attention.csv with their sources. The
- * timings of Blackwell cover 2k to 73k tokens, heads of 128, 192 beside 128, 256 (forward only) and 64 (behind windows
- * only).
+ * platforms/kernels/attention.csv lists the shares of the peak and the start-up costs with their sources. Its Blackwell
+ * timings cover 2k to 73k tokens and heads of 128, 192 with values of 128, 256 (forward) and 64 (with windows only).
  *
- * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8 cuDNN's
- * backward pass goes through what a window hides: in those timings it grows with the square of the tokens. In 32 bits
- * only xFormers' kernels run, each GEMM three in TF32 (Ampere on; timed in PyTorch 2.11 on a H100, with TF32 and
- * without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as forward. Not modelled: head
- * widths between the tabled ones that are padded, dropout, split keys (decoding).
+ * With windows or packed documents a tile sees its part of the keys, and a window ends inside a block. In fp8, cuDNN's
+ * backward pass also computes what a window hides: its timings grow with the square of the tokens. In 32 bits only
+ * xFormers' kernels run, each GEMM as three in TF32 (from Ampere on; timed in PyTorch 2.11 on a H100: 18 to 21 TFLOP/s
+ * with TF32 and without, heads of 64, 128 and 197 keys), backward as fast as forward. Not modelled: padding of head
+ * widths between the listed ones, dropout, split keys (decoding).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 
@@ -46,7 +45,7 @@ enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 	}
 }
 
-/* A newer library than the device can run is the last that it can; GPUs before Ampere run xFormers' kernels. */
+/* Replaces a library that is too new for the device by the newest that runs there; GPUs before Ampere run xFormers'. */
 static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
 	const struct mq_attention_rates *rates = d->libraries->attention[MQ_ATTENTION_16_BIT][library];
@@ -67,8 +66,8 @@ static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum 
 	return r.start[0] > 0 ? r : rates_of(d, MQ_LIBRARY_FLASH2);
 }
 
-/* Of this generation, else of the last older one that has any. NULL = kernels in fp8 are those in 16 bits, at the device's
- * attention_fp8. */
+/* The row of this GPU generation, else of the newest older one. NULL: fp8 has no row, so the 16-bit kernels stand in,
+ * at the device's attention_fp8. */
 static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *d, enum mq_attention_library library,
 						  const struct mq_attention_call *c)
 {
@@ -83,8 +82,8 @@ static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *
 	return NULL;
 }
 
-/* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
- * ones, and the first one's below them but for its GEMMs. */
+/* Time of one query-key pair in units of work at the peak: linear in the head width between listed widths; below the
+ * first, its time with the GEMMs scaled down. */
 static double pair_work(const double share[MQ_ATTENTION_WIDTHS], double width)
 {
 	double w64 = 64 / share[0], w128 = 128 / share[1], w256 = 256 / share[2];
@@ -96,12 +95,12 @@ static double pair_work(const double share[MQ_ATTENTION_WIDTHS], double width)
 	return w128 + (width - 128) * (w256 - w128) / 128;
 }
 
-/* Tiles of one head, and what they cost together and the longest alone, in keys. */
+/* Tiles of one head: their number, their total cost and the cost of the longest, in keys. */
 struct tiles {
 	double n, keys, longest;
 };
 
-/* With `all` tiles go through what a window hides, too. */
+/* all: tiles also compute what a window hides. */
 static struct tiles tiles_of(const struct mq_attention_call *c, double start, bool all)
 {
 	double rows = c->backward ? c->keys : c->queries, across = c->backward ? c->queries : c->keys;
@@ -110,7 +109,7 @@ static struct tiles tiles_of(const struct mq_attention_call *c, double start, bo
 
 	t.longest = part * blocks * TILE + start;
 	t.keys = t.n * t.longest;
-	if (c->causal) { /* the last tile sees all, each before it a tile less, as long as there are any */
+	if (c->causal) { /* the last tile sees all keys, each earlier one a tile fewer, down to none */
 		double seen = fmin(t.n, blocks), whole = TILE * (seen * blocks - seen * (seen - 1) / 2);
 
 		t.keys = part * whole + t.n * ((1 - part) * TILE + start); /* a window ends inside a block */
@@ -126,7 +125,7 @@ static double tensors_B(const struct mq_attention_call *c, double size_B)
 	return c->backward ? (4 * q + 2 * kv) * size_B : (2 * q + kv) * size_B;
 }
 
-/* In 32 bits, where tensor cores take three GEMMs for one. */
+/* In 32 bits, where tensor cores run three GEMMs in place of one. */
 static bool in_32_bits(const struct mq_device_calib *d, const struct mq_attention_call *c)
 {
 	return mq_dtype_size(c->dtype) == 4 && d->peak_flops[MQ_TF32] > d->peak_flops[MQ_FP32];

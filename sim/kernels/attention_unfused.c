@@ -1,12 +1,12 @@
-/* attention_unfused.c - attention as batched GEMMs with kernels between them, see attention.h: made of what the cost
- * model says of each. SPDX-License-Identifier: Apache-2.0 */
+/* attention_unfused.c - attention as batched GEMMs with kernels between them, see attention.h: the sum of what the cost
+ * model gives for each kernel. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 #include "maquette/cost.h"
 #include "kernels/kernel_table.h"
 
-/* Scores are batched GEMMs' output; a mask copies them where a bit says so, softmax reads them twice and
- * writes them, and backwards reads its output and their gradient twice. Each GEMM wants the elements of a
- * head together: copies of Q, K and V; backwards of dO, dQ, dK and dV, of which the last three are then joined.
+/* Batched GEMMs write the scores; a mask reads and writes them; softmax reads them twice and writes them, and in the
+ * backward pass reads its output and their gradient twice. Each GEMM needs the elements of a head contiguous, hence
+ * copies of Q, K and V; in the backward pass of dO, dQ, dK and dV, and a concatenation of the last three.
  * (attention_pytorch in FlashAttention's benchmarks: the scale is a factor of the GEMM.) */
 double mq_attention_unfused(const struct mq_device_calib *d, const struct mq_attention_call *c)
 {

@@ -1,20 +1,21 @@
 /* cost.c - see cost.h. How long one kernel takes: roofline with shape effects.
  *
- * GEMM: a grid of tiles tm x tn runs in waves over the SMs; the library is assumed to choose the best of a few tiles
+ * GEMM: a grid of tiles tm x tn runs in waves over the SMs; we assume that the library chooses the best of a few tiles
  * and splits of k (as cuBLAS heuristics try to). One tile of a full wave takes
  *     2 tm tn (k/sk + kt) SM / (peak eff) * (1 + a0/ai) / (1 + a0/ai_max),   ai = tm tn / (tm + tn)
- * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small tiles fetch more;
- * eff is what the largest tile reaches. A last wave that is only a fraction f full costs q + (1 - q) f of a full one
- * (fewer tiles share caches and memory, so they run faster, but not for free). Splitting k in sk parts writes sk
- * partial results of 4 bytes per element, read back from cache. Memory traffic hides behind the arithmetic, but not
- * near the corner of the roofline, where neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores
- * (fp32; batched GEMMs whose rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows)
- * are slower per step of k, but not in what their tiles do beside, and there are smaller tiles. Form and values: a fit
- * to published GEMM timings, held out by shape, see platforms/calib/README.md.
+ * where kt is the prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small tiles fetch more;
+ * eff is the share of the peak of the largest tile. A last wave of which a fraction f is full costs q + (1 - q) f of a
+ * full one (fewer tiles share caches and memory, so they run faster). Splitting k in sk parts writes sk partial results
+ * of 4 bytes per element and reads them back from cache. Memory traffic overlaps the arithmetic, but less near the
+ * corner of the roofline, where both are about as long: t = (math^p + memory^p)^(1/p). CUDA-core kernels (fp32;
+ * batched GEMMs whose rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows) are slower
+ * per step of k, but not in prologue and epilogue, and have smaller tiles. Form and values are a fit to published GEMM
+ * timings, held out by shape, see platforms/calib/README.md.
  *
- * Everything here is closed form and allocates nothing: search loops call it for every operator.
+ * All functions are closed forms and allocate nothing: search loops call them for every operator.
  *
- * Not modelled: which library version picks which kernel; caches, apart from what the fitted shares absorb. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: which library version picks which kernel; caches, apart from what the fitted shares absorb.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cost.h"
 
 #include <math.h>
@@ -22,14 +23,14 @@
 #include "kernels/attention.h"
 #include "kernels/kernel_table.h"
 
-#define MOST_TAKEN .9 /* of a device, by others: they share what is left of it */
+#define MOST_TAKEN .9 /* share of a device that concurrent kernels take at most */
 
 struct tile {
 	double m, n;
 };
 
-/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first; the last two are of plain
- * cores alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced). */
+/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first; only CUDA-core kernels have
+ * the last two (cuBLAS's sgemm_128x32, sgemm_32x32_sliced). */
 static const struct tile tiles[] = {
 	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 }, { 128, 64 }, { 64, 128 },
 	{ 64, 64 },   { 32, 128 },  { 32, 64 },   { 16, 128 }, { 128, 32 }, { 32, 32 },
@@ -44,13 +45,13 @@ struct gemm {
 	double bytes;
 	double size_B; /* of an element */
 	double t0_s;   /* fixed time */
-	double kt, a0; /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
-	bool plain;    /* a kernel of the plain cores */
+	double kt, a0; /* gemm_kt, gemm_a0 of the device, or those of CUDA cores */
+	bool plain;    /* runs on CUDA cores, not on tensor cores */
 	bool of_weights;
-	bool rules; /* large tiles alone */
+	bool rules; /* only large tiles */
 };
 
-/* A plain roofline where the calibration has no tile effects (abstract devices). */
+/* A roofline without tile effects, for calibrations that lack them (abstract devices). */
 static bool has_tiles(const struct mq_device_calib *d)
 {
 	return d->kind != MQ_CPU && (d->gemm_kt > 0 || d->gemm_a0 > 0);
@@ -60,8 +61,8 @@ static bool has_tiles(const struct mq_device_calib *d)
  * "Anatomy of high-performance matrix multiplication", 2008), so its time is linear in mnk (arithmetic),
  * mn (writing C) and mk, nk (packing), as Cornebize and Legrand found for HPL:
  *     2 (mnk + kt mn + a0 mk + b0 nk) / (peak eff)
- * with kt, a0 and b0 the cost of an element of C and of the operands in multiply-adds. The rows of the second, a
- * layer's weights, are the longer ones: they are read from more pages at once, and take about twice as long. */
+ * where kt, a0 and b0 are the costs of an element of C and of the operands, in multiply-adds. The second operand, a
+ * layer's weights, has the longer rows: it is read from more pages at once and takes about twice as long. */
 static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 {
 	double b0 = d->gemm_b0 > 0 ? d->gemm_b0 : g->a0;
@@ -70,7 +71,7 @@ static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 	return 2 * g->count * terms / (g->peak * g->eff);
 }
 
-/* Time of one tile and split of k, with the traffic of its partial results. */
+/* Time with one choice of tile and split of k, traffic of partial results included. */
 static double split_time(const struct mq_device_calib *d, const struct gemm *g, double grid, double step, double sk)
 {
 	double waves = grid * sk / d->sm_count;
@@ -82,7 +83,7 @@ static double split_time(const struct mq_device_calib *d, const struct gemm *g, 
 	return full * step * (g->k / sk + g->kt) + partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
 }
 
-/* Least time over tiles and splits of k on the SMs, without memory bound and fixed time. */
+/* Least time over all tiles and splits of k, without memory bound and fixed time. */
 static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 {
 	double unit = 2 * d->sm_count / (g->peak * g->eff);
@@ -97,7 +98,7 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 		if (g->rules && (tm < fmin(LARGE, 2 * g->m) || tn < fmin(LARGE, 2 * g->n)))
 			continue;
 		if (grid * step * (g->k + g->kt) > best * d->sm_count * (1 + 1e-9))
-			continue; /* not even with all waves full */
+			continue; /* slower even if all waves were full */
 		for (double sk = 1; sk <= 32; sk *= 2) {
 			double time = split_time(d, g, grid, step, sk);
 
@@ -118,7 +119,7 @@ static double math_time(const struct mq_device_calib *d, const struct gemm *g)
 	return 2 * g->m * g->n * g->k * g->count / (g->peak * g->eff);
 }
 
-/* The corner of the roofline: the plain maximum where the exponent is 0. */
+/* The corner of the roofline; the maximum of both if the exponent is 0. */
 static double both(double math, double memory, double sharpness)
 {
 	double most = fmax(math, memory), least = fmin(math, memory);
@@ -145,19 +146,19 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 static bool has_tensor_cores(const struct mq_device_calib *d)
 {
 	return d->kind != MQ_CPU &&
-	       !(d->compute_capability > 0 && d->compute_capability < 70); /* Volta's were the first */
+	       !(d->compute_capability > 0 && d->compute_capability < 70); /* Volta's were the first tensor cores */
 }
 
-/* Does a GPU multiply the type on its plain cores, beside tensor cores that do not take it or for want of any? */
+/* Does the GPU multiply the type on CUDA cores, since its tensor cores lack the type or it has none? */
 static bool by_plain_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
 	return d->kind != MQ_CPU &&
 	       (!has_tensor_cores(d) || (dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32]));
 }
 
-/* Plain cores are far below the tensor cores' peak: a tile's prologue and epilogue, the same time, are fewer of their
- * steps of k, and operands twice the size are wanted that much later. Where there are no tensor cores it is the time
- * that V100's take (125 Tflop/s on 80 SMs), of which gemm_kt and gemm_a0 are steps. */
+/* CUDA cores are far slower than tensor cores: a tile's prologue and epilogue take the same time, hence fewer steps of
+ * k, and operands of twice the size are needed that much later. GPUs without tensor cores take V100's times (125
+ * Tflop/s on 80 SMs), in steps of which gemm_kt and gemm_a0 are given. */
 static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 {
 	double tensor = has_tensor_cores(d) ? d->peak_flops[MQ_FP16] : 125e12 / 80 * d->sm_count;
@@ -192,7 +193,7 @@ static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype,
 	return g;
 }
 
-/* Scales of 32 values came with tensor cores that multiply 4 bits: Blackwell's and CDNA 4's. */
+/* MX scales (one per 32 values) need tensor cores that multiply 4 bits: Blackwell's and CDNA 4's. */
 static bool applies_scales(const struct mq_device_calib *d)
 {
 	return d->compute_capability >= 100 || d->peak_flops[MQ_FP4] > 0;
@@ -204,7 +205,7 @@ bool mq_cost_multiplies(const struct mq_device_calib *device, const struct mq_tr
 	       (train->gemm_dtype != MQ_GEMM_MXFP8 || applies_scales(device));
 }
 
-/* One GEMM. In a CUDA graph the next kernel is being launched while it runs. */
+/* One GEMM. In a CUDA graph the launch of the next kernel overlaps it. */
 static double product_time(const struct mq_device_calib *device, const struct mq_kernel *p)
 {
 	if (p->scaling == MQ_SCALING_MX && !applies_scales(device))
@@ -222,7 +223,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 		 dtype == MQ_TF32 ? device->gemm_tf32 :
 				    1;
 	g.t0_s = p->graphed ? fmin(device->launch_s, device->gemm_t0_s) : device->gemm_t0_s;
-	/* fp8 operands make a 16-bit GEMM */
+	/* a GEMM of fp8 operands has a 16-bit result */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	bool fp32 = device->kind != MQ_CPU && dtype == MQ_FP32;
 
@@ -230,7 +231,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 		g.eff *= fp32 ? device->gemm_fp32 : 1;
 		on_plain_cores(device, &g);
 	} else if (!rows_at(&g, 16) && count > 1) {
-		double share = device->bmm_misaligned; /* of the plain cores, a fit, or that of their peak */
+		double share = device->bmm_misaligned; /* of the CUDA cores: a fit, or a share of their peak */
 
 		if (!(share > 0))
 			share = fmin(1, device->peak_flops[MQ_FP32] / device->peak_flops[dtype]);
@@ -238,7 +239,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 		g.kt *= share;
 		g.a0 *= share;
 		g.plain = true;
-	} else if (!rows_at(&g, 16)) { /* 8 elements of 2 bytes: others are loaded in smaller words */
+	} else if (!rows_at(&g, 16)) { /* loads of 16 bytes need rows of 8 elements; other rows take smaller loads */
 		g.eff *= device->gemm_misaligned * (rows_at(&g, 4) ? 1 : device->gemm_odd);
 	}
 	return gemm_time(device, &g);
@@ -254,9 +255,9 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* What cuDNN's rules choose for windows of one pixel (DeepBench's timings on Maxwell to Turing, cuDNN 5 to 7.6). Where
- * they are strided, the input's gradient is computed for rows of pixels too that no window reaches. The weights' gradient
- * has tiles of 128 x 128, or of twice its channels where these are few, and adds up five partial sums. */
+/* The choice of cuDNN's heuristics for 1x1 filters (DeepBench's timings on Maxwell to Turing, cuDNN 5 to 7.6). With
+ * strides the input's gradient is also computed for rows of pixels that no filter reaches. The weights' gradient has
+ * tiles of 128 x 128, or of twice the channels if these are few, and adds five partial sums. */
 static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_kernel *k, struct gemm *g)
 {
 	enum { SUMS = 5 };
@@ -269,8 +270,8 @@ static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_ker
 	}
 }
 
-/* What cuDNN's kernels have in common. Three-dimensional windows have kernels of their own, which reach a
- * part of what those of images do. */
+/* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of 2D
+ * ones. */
 static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);
@@ -290,11 +291,10 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 }
 
 /* Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) as three kernels:
- * 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work, on tensors that the transforms
- * blow up by 36/16. Each of the two large tensors is read or written once as it is and twice transformed: 1 + 2 * 2.25
- * times its bytes. The GEMMs are 36 of [tiles x channels] [channels x filters], in the weights' gradient [channels x
- * tiles][tiles x filters]; GEMMs and transforms follow one another. Not modelled: 5x5 windows, and the weights' own
- * transform. */
+ * 36 multiplications give 16 outputs that take 144 directly, a quarter of the work, on tensors that the transforms
+ * enlarge by 36/16. Each of the two large tensors moves once untransformed and twice transformed: 1 + 2 * 2.25 times
+ * its bytes. There are 36 GEMMs of [tiles x channels] [channels x filters], in the weights' gradient [channels x tiles]
+ * [tiles x filters]; GEMMs and transforms run one after the other. Not modelled: 5x5 filters, weights' transform. */
 static double winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);
@@ -312,8 +312,8 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
 	return gemm_time(d, &g) + moved / (d->mem_bw_Bps * d->gemm_bw_share) + 2 * d->gemm_t0_s;
 }
 
-/* F(2x2, 3x3) in one kernel, whose transforms cost a sixth of its multiplications. There is none for the weights'
- * gradient, and none was timed on Hopper and later. */
+/* F(2x2, 3x3) in one kernel, whose transforms cost a sixth of its multiplications. cuDNN has none for the weights'
+ * gradient, and no timing on Hopper or later is known. */
 static double fused_winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);
@@ -324,9 +324,8 @@ static double fused_winograd_time(const struct mq_device_calib *d, const struct 
 	return gemm_time(d, &g);
 }
 
-/* One filter per channel: no GEMM, and so no tensor cores. Direct kernels reach a small
- * part of the peak for single floats, twice that with two 16-bit channels beside one another in a
- * word, which is how they lie where channels come last. */
+/* Depthwise convolution: no GEMM, hence no tensor cores. Direct kernels reach a small share of the fp32 peak, twice
+ * that with two 16-bit channels in a word, as channels last stores them. */
 static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double flop = 2 * k->m * k->n * k->k * k->count;
@@ -337,8 +336,8 @@ static double depthwise_time(const struct mq_device_calib *d, const struct mq_ke
 	return fmax(flop / peak, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
 }
 
-/* Tensor cores want channels last; where the software keeps them first, cuDNN's kernels are surrounded
- * by others that bring the tensors there and back. */
+/* Tensor cores need channels last; if the software stores channels first, cuDNN converts the tensors before and after
+ * its kernels. */
 static double layout_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	if (by_plain_cores(d, k->dtype) || d->kind == MQ_CPU)
@@ -346,9 +345,8 @@ static double layout_time(const struct mq_device_calib *d, const struct mq_kerne
 	return k->layout * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 }
 
-/* An implicit GEMM, its traffic that of the tensors, not of the unfolded matrix; or Winograd's algorithm
- * where that is faster, as libraries choose when they try both. Only in fp32: with tensor cores they
- * keep to GEMMs, for speed and for accuracy. */
+/* An implicit GEMM, which moves the tensors, not the unfolded matrix; in fp32 Winograd's algorithm if that is faster,
+ * as libraries choose when they benchmark both. With tensor cores they use GEMMs, for speed and accuracy. */
 static double conv_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);
@@ -368,7 +366,7 @@ static double memory_time(const struct mq_device_calib *d, double bytes, double 
 	return bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + fmax(launches, 1) * d->launch_s;
 }
 
-/* Kernels that compute an address for each element: see kernel_table.c. */
+/* Kernels that compute an address for every element, see kernel_table.c. */
 static double worked_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	enum { BLOCKS = 4 }; /* of an SM, of 512 threads each */
@@ -379,9 +377,8 @@ static double worked_time(const struct mq_device_calib *d, const struct mq_kerne
 	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
 }
 
-/* Attention of a CPU, or of an abstract device without tiles: its GEMMs, of which a CPU, which multiplies
- * head by head, skips none that a causal mask leaves out. A score is exponentiated and summed besides,
- * which weighs the more the narrower the heads. */
+/* Attention of a CPU, or of an abstract device without tiles: its GEMMs. A CPU multiplies head by head and skips
+ * nothing that a causal mask hides. Exponentials and sums of the scores are added; they weigh more for narrow heads. */
 static double plain_attention(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double peak = d->peak_flops[k->dtype] * mq_cost_clock(d);
@@ -392,9 +389,9 @@ static double plain_attention(const struct mq_device_calib *d, const struct mq_k
 	return flop / (peak * d->gemm_eff);
 }
 
-/* The blocks of keys of other ranks that pass by: where causal work is balanced, each step has half of a block's
- * pairs, on some ranks all queries with half of the keys, on the others the other way round. The slower ones decide:
- * a step waits for the exchange. */
+/* Ring attention's steps with the keys of other ranks. With balanced causal work a step has half of a block's pairs: on
+ * some ranks all queries with half of the keys, on the others half of the queries with all keys. The slower case
+ * counts, since each step waits for the exchange. */
 static double later_steps(const struct mq_device_calib *d, enum mq_attention_library library,
 			  struct mq_attention_call call, double steps)
 {
@@ -408,7 +405,7 @@ static double later_steps(const struct mq_device_calib *d, enum mq_attention_lib
 	return steps * fmax(mq_attention_time(d, library, &call), mq_attention_time(d, library, &other));
 }
 
-/* Fused (flash) attention on a GPU: see attention.c. Its tensors' bytes tell how many heads the keys have. */
+/* Fused (flash) attention on a GPU, see attention.c. The bytes of its tensors say how many heads the keys have. */
 static double tiled_attention(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	bool backward = k->phase == MQ_BACKWARD;
@@ -448,7 +445,7 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 	       fmax(k->launches, 1) * d->launch_s;
 }
 
-/* m serial steps, each a GEMM of the samples at hand: rows = flop / (2 m n k). */
+/* m serial steps, each a GEMM whose rows are the samples: rows = flop / (2 m n k). */
 static double recurrent_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double steps = fmax(k->m, 1);
@@ -486,7 +483,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 		return kernel->time_s;
 	case MQ_KERNEL_CALL:
 		return 0;
-	case MQ_KERNEL_HOST_UPDATE: /* CPU-Adam streams its states through host memory */
+	case MQ_KERNEL_HOST_UPDATE: /* CPU-Adam reads and writes its states in host memory */
 		return kernel->bytes / device->host_bw_Bps;
 	case MQ_N_KERNEL_KINDS:
 		break;
@@ -503,8 +500,8 @@ static double *part_of(struct mq_cost_parts *p, enum mq_kernel_kind kind)
 	return kind == MQ_KERNEL_GEMM ? &p->products_s : streams ? &p->memory_s : &p->arithmetic_s;
 }
 
-/* Half of the launches are of weights, whose kernels are the long ones, half of biases: behind a wait neither hides the
- * other's. */
+/* Half of the launches are for weights, with the long kernels, half for biases: after a wait, neither hides the
+ * launches of the other. */
 static double awaited_s(double busy_s, double host_s)
 {
 	return host_s / 2 + fmax(busy_s, host_s / 2);

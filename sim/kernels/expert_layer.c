@@ -1,12 +1,12 @@
 /* expert_layer.c - see expert_layer.h.
  *
- * A grouped GEMM runs tiles of `tile` tokens by 128 features; an expert's last tile is padded. A tile multiplies at
- * `share` of its multiprocessor's part of the peak, tiles run in waves, and every expert that has a token is read from
- * memory at `bw_share`. Whichever is longer hides most of the other: their root of squares. Beside: `fixed` for routing
- * and launches, and `passes` times reading and writing the copies once through permutation, activation and sum.
- * Triton's kernels in SGLang compute a token's copies to remote experts too where they have the token (`remote`).
+ * A grouped GEMM runs tiles of `tile` tokens by 128 features; an expert's last tile is padded. A tile computes at
+ * `share` of one SM's peak, tiles run in waves, and the weights of every expert with a token are read at `bw_share` of
+ * the memory bandwidth. The longer of both hides most of the other: time is the root of the sum of squares. Added are
+ * `fixed` for routing and launches, and `passes` reads and writes of the copies for permutation, activation and sum.
+ * Triton's kernels in SGLang also compute copies for remote experts if the token is here (`remote`).
  *
- * What was timed stands in platforms/kernels/experts.csv. Not modelled: tiles chosen by the number of tokens, shared experts.
+ * platforms/kernels/experts.csv has the timings. Not modelled: tile sizes by the number of tokens, shared experts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/expert_layer.h"
 
@@ -16,7 +16,7 @@
 
 enum { FEATURES = 128, WAVES = 8 };
 
-/* What multiplies, and bytes of a weight with its scales. */
+/* The type that multiplies, and the bytes of a weight with its scales. */
 static const struct {
 	enum mq_dtype dtype;
 	double weight_B;
@@ -26,12 +26,12 @@ static const struct {
 	[MQ_EXPERTS_NVFP4] = { MQ_FP4, .5 + 1. / 16 },
 };
 
-/* Experts that have a token, and their tiles. */
+/* Experts with at least one token, and the number of their tiles. */
 struct grouped {
 	double experts, tiles;
 };
 
-/* Loads by the quantiles of a power law between one and .8 of the tokens, as benchmarks draw them. */
+/* Loads are quantiles of a power law between one token and .8 of all, as benchmarks draw them. */
 static struct grouped group(const struct mq_expert_layer *c, double tile)
 {
 	struct grouped g = { fmin(c->experts, c->copies), 0 };
@@ -53,7 +53,7 @@ static struct grouped group(const struct mq_expert_layer *c, double tile)
 	return (struct grouped){ fmax(g.experts, 1), fmax(g.tiles, 1) };
 }
 
-/* Copies to other ranks' experts of the tokens that this one has. */
+/* Copies, for other ranks' experts, of the tokens on this rank. */
 static double remote_copies(const struct mq_expert_layer *c)
 {
 	double all = c->tokens * c->top_k, part = fmin(1, c->copies / all), here;

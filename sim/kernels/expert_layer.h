@@ -1,4 +1,4 @@
-/* expert_layer.h - a layer of experts on one GPU, as implementations of inference run it.
+/* expert_layer.h - one MoE layer on one GPU, as inference libraries run it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_EXPERT_LAYER_H
 #define MQ_KERNELS_EXPERT_LAYER_H
@@ -7,16 +7,16 @@
 #include "hardware/libraries.h"
 
 struct mq_expert_layer {
-	double tokens, top_k;   /* of all ranks that share the experts; experts that each visits */
-	double copies, experts; /* of tokens, and experts, that this GPU has */
-	double hidden, width;   /* of a token; of an expert here */
-	double skew;            /* exponent of the power law that the experts' loads follow; 0 = all alike */
-	bool gated;             /* three matrices, not two */
+	double tokens, top_k;   /* tokens of all ranks that share the experts; experts per token */
+	double copies, experts; /* routed token copies and experts on this GPU */
+	double hidden, width;   /* elements of a token; intermediate size of an expert on this GPU */
+	double skew;            /* exponent of the power law of the experts' loads; 0 = equal loads */
+	bool gated;             /* three matrices per expert instead of two */
 	enum mq_experts_type type;
 };
 
-/* Seconds of routing, permutation, both grouped GEMMs, activation and weighted sum, with the casts of the type. NaN:
- * nobody has timed this implementation in this type. O(experts). */
+/* Seconds of routing, permutation, both grouped GEMMs, activation and weighted sum, and the casts that the type needs.
+ * NaN: no timing of this implementation in this type is known. O(experts). */
 double mq_expert_layer_time(const struct mq_device_calib *device, const char *implementation,
 			    const struct mq_expert_layer *layer);
 

@@ -1,10 +1,9 @@
-/* kernel_table.c - see kernel_table.h. What a list of kernels takes; the lists are in platforms/kernels/parts.csv.
+/* kernel_table.c - see kernel_table.h. Costs of lists of kernels; platforms/kernels/parts.csv has the lists.
  *
- * A kernel takes the longer of its memory traffic at the device's share of bandwidth and its instructions at the
- * device's rate of integer instructions, and a launch. Most are limited by memory; those that are not compute an
- * address for every element.
+ * A kernel takes a launch and the longer of its memory traffic at the reachable bandwidth and its instructions at the
+ * device's integer rate. Memory limits most kernels; the others compute an address for every element.
  *
- * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
+ * Not modelled: data that stays in the L2 between kernels; the choice of block sizes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernel_table.h"
 
@@ -25,8 +24,8 @@ double mq_device_int_rate(const struct mq_device_calib *d)
 	return d->peak_flops[MQ_FP32] / (wide ? 4 : 2);
 }
 
-/* What a kernel reads twice comes from the caches while two rows per SM (or one alone), those in flight, fit
- * in half of an L2 of 40 to 50 MB; there it costs a third. */
+/* A kernel's second read of a row hits the L2, at a third of the cost, while the rows in flight (two per SM, or one
+ * alone) fit in half of an L2 of 40 to 50 MB. */
 static double again_share(const struct mq_part_pass *p, const struct mq_part_call *call, double size_B)
 {
 	return call->width * size_B >= (p->alone ? 192e3 : 96e3) ? 1 : 1. / 3;

@@ -1,13 +1,13 @@
-/* model_attention.c - the kernels of an attention core.
+/* model_attention.c - the kernels of attention.
  *
- * Fused (flash attention) it is one kernel, with rotary positions, copies about it, casts, and the sums between a
- * ring's steps; unfused it is batched GEMMs and what is done to the scores between them.
+ * Fused (flash) attention is one kernel, with rotary embeddings, copies, casts and the sums between a ring's steps
+ * around it; unfused attention is batched GEMMs and the kernels on the scores between them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "kernels/model_work.h"
 
-/* Queries, keys, values and what attention makes of them, copied so that the elements of a head lie together. */
+/* Copies of queries, keys, values and output that make the elements of a head contiguous. */
 static void add_heads(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -19,16 +19,17 @@ static void add_heads(struct mq_op_work *w, bool backward)
 		return;
 	bool all = w->software->transpose_copies == MQ_HEADS_ALL;
 	mq_work_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE, all ? 2 * output + keys : output, backward);
-	if (!all && backward) /* torch.split joins them */
+	if (!all && backward) /* the backward pass of torch.split concatenates them */
 		mq_work_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
 }
 
-/* What brings a ring's steps together, of `output` elements and `keys` of keys and values (Transformer Engine,
- * context_parallel.py). These are joined to travel, and kept so. Forward the first step's output is rescaled, each
- * later one's rescaled and added; backward gradients are copied, then added. Where causal work is balanced, one rank's
- * first half of the queries needs nothing of the other's second half of the keys: 3/4 take part on average, but in
- * the first output. In fp8 each output becomes fp32 (5), is rescaled (8) or added (12), and the sum becomes 16 bits (6);
- * gradients are kept in fp8 (2), become fp32 (5) and are summed over the steps (4 and 4), and 16 bits (6). */
+/* Kernels that combine a ring's steps, of `output` elements and `keys` of keys and values (Transformer Engine,
+ * context_parallel.py). Keys and values are concatenated to travel, and saved so. Forward, the first step's output is
+ * rescaled, each later one is rescaled and added; backward, gradients are copied, then added. With balanced causal work
+ * the first half of a rank's queries sees nothing of the second half of the other's keys: 3/4 take part on average,
+ * except in the first output. In fp8 each output is converted to fp32 (5), rescaled (8) or added (12), and the sum to
+ * 16 bits (6); gradients are kept in fp8 (2), converted to fp32 (5), summed over the steps (4 and 4) and to 16 bits
+ * (6). */
 static void merge_steps(struct mq_op_work *w, double output, double keys, bool backward)
 {
 	double steps = w->ring - 1, size_B = w->size_B, part = w->op->causal ? .75 : 1, bytes;
@@ -39,11 +40,11 @@ static void merge_steps(struct mq_op_work *w, double output, double keys, bool b
 	else
 		bytes = size_B * (2 * keys + (backward ? part * (2 + 3 * steps) * (output + keys) :
 							 (2 + part * 3 * steps) * output));
-	/* joined, statistics copied, the first; of each later one statistics and the output; Q, K and V */
+	/* concatenation, statistics, first output; per later step statistics and output; Q, K and V */
 	mq_work_pass(w, MQ_KERNEL_MEMORY, bytes, backward ? 1 + 3 * w->ring : 3 + 2 * steps);
 }
 
-/* Keys or values of all query heads, where they are copied for each head of their group; else 0. */
+/* Elements of keys or values repeated for all query heads of their group; 0 = not repeated. */
 static double repeated(const struct mq_op_work *w, double keys)
 {
 	double all = w->op->n * w->op->k * w->op->count;
@@ -60,10 +61,10 @@ static void add_rope(struct mq_op_work *w, double queries, double keys, bool bac
 		elems *= (queries + repeated(w, keys)) / (queries + keys / 2);
 	if (!(elems > 0))
 		return;
-	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts their launches */
+	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts the launches */
 	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
 		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);
-		w->kernel[w->n - 1].launches--; /* the table's fused kernel is one for both */
+		w->kernel[w->n - 1].launches--; /* the fused kernel of the table handles both */
 	}
 }
 
@@ -91,15 +92,15 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 		k->dtype = MQ_FP8;
 		k->mx = w->mx;
 	}
-	/* flash attention is one kernel forward and three back; positions and norms of queries and keys as many both ways */
+	/* flash attention: one kernel forward, three backward; rotary embedding and norms of Q and K: as many each */
 	k->launches = op->kernels + (backward ? 2 : w->software->attention_setup_kernels);
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
 	if (!w->ring)
 		add_rope(w, queries, keys, backward);
-	if (wide > 0) /* backward gradients of a group's copies are summed */
+	if (wide > 0) /* backward: sum of the gradients of a group's copies */
 		mq_work_pass(w, MQ_KERNEL_MEMORY, (wide * w->scale.read + keys * w->scale.kv) * w->size_B, 2);
-	/* brought to where rotary positions and attention want them: all three by one copy, K and V by two more */
+	/* into the layout that rotary embedding and attention need: one copy of all three, two more of K and V */
 	if (w->software->transpose_copies == MQ_HEADS_PACKED)
 		mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * (queries * w->scale.read + 3 * keys * w->scale.kv) * w->size_B,
 			     3);
@@ -111,7 +112,7 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 		mq_work_cast(w, queries * w->scale.read + keys * w->scale.kv, 3);
 }
 
-/* How stored scores are made probabilities. */
+/* The implementation of softmax on stored scores. */
 static enum mq_make scores_make(const struct mq_op_work *w)
 {
 	static const enum mq_make makes[] = {
@@ -138,8 +139,8 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 		mq_work_made(w, MQ_PART_DROPOUT, make, scores, backward);
 }
 
-/* Scores are written and read: what the batched GEMMs move follows from their shapes, the rest
- * of the op's traffic is the softmax's. */
+/* Attention that stores its scores: the batched GEMMs' traffic follows from their shapes, the softmax moves the rest of
+ * the op's traffic. */
 static void unfused_attention(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;

@@ -23,7 +23,7 @@ static bool feeds_one(const struct mq_model *model, uint32_t op)
 	return model->out_first[op + 1] - model->out_first[op] == 1;
 }
 
-/* The norm, or the op of a chain behind one, that makes what the op reads, and for nobody else. */
+/* The norm, or the op of a chain behind one, whose output this op alone reads. */
 static const struct mq_op *chain_of(const struct mq_model *model, uint32_t id)
 {
 	if (model->op[id].kind != MQ_OP_ELEMENTWISE)
@@ -41,7 +41,7 @@ static bool joins(const struct mq_model *model, const struct mq_software *softwa
 		!mq_channels_first(model, software, dtype));
 }
 
-/* The one op that makes what an op reads, for it alone. */
+/* The first input that fits and that this op alone reads. */
 static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
 				    bool (*fits)(const struct mq_model *, uint32_t))
 {
@@ -51,8 +51,7 @@ static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
 	return NULL;
 }
 
-/* Is it a convolution, or what its kernel does to its output before it is written: a scale and a shift that are not
- * trained, a sum, an activation? */
+/* Is it a convolution or part of its epilogue: a scale and shift without training, a sum, an activation? */
 static bool in_epilogue(const struct mq_model *model, uint32_t id)
 {
 	const struct mq_op *op = &model->op[id];
@@ -63,8 +62,8 @@ static bool in_epilogue(const struct mq_model *model, uint32_t id)
 	return (scale || op->kind == MQ_OP_ELEMENTWISE) && maker_of(model, id, in_epilogue);
 }
 
-/* What an epilogue spares: forward all but the other branch of a sum; back the scale goes with the activation behind it,
- * or is written by the kernel that goes back through a sum. */
+/* Elements that an epilogue saves: forward all but the other branch of a sum; backward the scale is fused with the
+ * activation behind it, or the kernel of the sum's backward pass writes it. */
 static double epilogue_spares(const struct mq_model *model, uint32_t id, bool backward)
 {
 	const struct mq_op *op = &model->op[id];

@@ -5,34 +5,32 @@
  *   GEMM, CONV, ROUTER  o, h: columns n, parameters, write. i: depth k, weights (not the bias),
  *                       read. e: the number of expert matrices `count`, and with it everything.
  *                       In a grouped convolution o divides the groups, and so the read too.
- *   ATTENTION           h: `count`. q: the queries; the keys stay whole, because in ring attention
- *                       every block of keys and values passes by. `keys` of the share asks for the
- *                       first step (this rank's keys) or, `remote`, for all later ones together.
- *   EMBEDDING           i: the rows found here (the output is a partial sum); o: the width.
+ *   ATTENTION           h: `count`. q: the queries; the keys stay whole, since ring attention passes every
+ *                       block of keys and values to every rank. `keys` of the share selects the first
+ *                       step (this rank's keys) or, with `remote`, all later steps together.
+ *   EMBEDDING           i: the rows on this rank (the output is a partial sum); o: the width.
  *   all others          o, h, e: everything.
- * A split along the experts says into how many parts the experts of a group are divided; `samples` are then all samples
- * of that group, so each device works on 1/e of the group's tokens: as many as it had before the all-to-all; where
- * tokens do not visit all experts alike, on those of the fullest rank (experts.h).
+ * The degree e divides the experts of a group; `samples` are then all samples of that group, so each device computes
+ * 1/e of the group's tokens, as many as before the all-to-all; with uneven routing, those of the fullest rank
+ * (experts.h).
  *
- * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX is one too: its
- * window gathers dY, [m x n window][n window x k / window]. An op whose backward FLOPs are not above 1.5 of the forward
- * ones (its input needs no gradient) has dW alone, one of frozen weights dX alone; one without backward FLOPs has
- * neither. Unfused
- * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched GEMMs for
- * each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation of the scores inside the kernel
- * is part of its efficiency, not of the model.
+ * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX is a GEMM too:
+ * its window gathers dY, [m x n window][n window x k / window]. An op with backward FLOPs of at most 1.5 times the
+ * forward ones (its input needs no gradient) has dW alone, an op with frozen weights dX alone, one without backward
+ * FLOPs neither. Unfused attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backward two
+ * batched GEMMs for each of the two. Fused attention counts 2x the forward FLOPs backward: recomputing the scores
+ * inside the kernel is part of its efficiency, not of the model FLOPs.
  *
- * Frozen weights of few bits are made whole before each GEMM that cannot read them (mq_op_dequantizes). An adapter
- * (LoRA) multiplies in the type of training. What it does besides, in NeMo's ParallelLinearAdapter and in PEFT alike:
- * dropout of its input, with a mask of a byte; its output scaled, in a pass of its own; the sum with what it adapts; and
- * in the backward pass the two gradients of that input added up.
+ * Frozen quantized weights are dequantized before each GEMM that cannot read them (mq_op_dequantizes). An adapter
+ * (LoRA) multiplies in the training data type. NeMo's ParallelLinearAdapter and PEFT also run dropout of its input,
+ * with a mask of a byte; a scaling of its output as a separate pass; the sum with the adapted output; and backward the
+ * sum of the two gradients of that input.
  *
- * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward the input and such
- * weights as are cast for each product (casts_once), backward the output's gradient (the copies of the forward pass are
- * kept for it).
+ * With fp8 layers each pass first casts its new operands: forward the input and those weights that are cast for every
+ * GEMM (casts_once), backward the output's gradient (it reuses the copies of the forward pass).
  *
- * What a framework moves beyond the one fused kernel that an op counts (norms, dropout, activations, biases, stored
- * scores, copies of heads) is listed in kernel_table.c, by the words of the software.
+ * platforms/kernels/parts.csv lists what a framework moves beyond the one fused kernel that an op counts (norms,
+ * dropout, activations, biases, stored scores, copies of heads); fields of the software select the implementation.
  *
  * RECURRENT: m steps of a GEMM [samples x k][k x n]; see recurrent_kernels.
  *
@@ -44,9 +42,9 @@
 #include "kernels/model_chains.h"
 #include "kernels/model_work.h"
 
-/* Host time of a cast of one expert's operand in a loop of the library, in launches: the loop makes two Python objects,
- * the tensor and a copy of its quantizer (Transformer Engine's bulk_allocate_mxfp8_tensors). Fitted to four rows of
- * NeMo on B200 that their hosts bound. */
+/* Host time to cast one expert's operand in the library's loop, in launches: each round makes two Python objects, the
+ * tensor and a copy of its quantizer (Transformer Engine's bulk_allocate_mxfp8_tensors). Fitted to four host-bound rows
+ * of NeMo on B200. */
 #define LOOPED_CAST 2.5
 
 static void add_bias(struct mq_op_work *w, bool backward)
@@ -66,7 +64,7 @@ static uint32_t modules_of(const struct mq_op_work *w)
 	return mq_software_modules(w->software, w->model, w->blank.op);
 }
 
-/* Does a GEMM read the residual stream, by a norm? Or an activation of its type? */
+/* Does a GEMM read the residual stream through a norm, or an activation of its type? */
 static bool reads_stream(const struct mq_op_work *w)
 {
 	const struct mq_model *m = w->model;
@@ -163,7 +161,7 @@ static void bmm_kernels(struct mq_op_work *w, bool backward)
 	w->kernel[w->n - 1].of_weights = true;
 }
 
-/* The part of a layer that a norm or element-wise op is, and the word for it; MQ_N_PARTS: none of the table's. */
+/* The part of the kernel table that a norm or element-wise op is, and its implementation; MQ_N_PARTS: none. */
 static enum mq_part part_of(const struct mq_op_work *w, uint32_t *fusion)
 {
 	const struct mq_op *op = w->op;
@@ -175,15 +173,15 @@ static enum mq_part part_of(const struct mq_op_work *w, uint32_t *fusion)
 	return op->gated ? MQ_PART_GATE : op->gelu ? MQ_PART_GELU : op->dropout ? MQ_PART_DROPOUT_ADD : MQ_N_PARTS;
 }
 
-/* Is it the sum of a branch and the residual stream? */
+/* Does the op add a branch to the residual stream? */
 static bool adds_to_stream(const struct mq_op *op)
 {
 	return op->kind == MQ_OP_ELEMENTWISE && !op->gated && !op->gelu && !op->adapter && op->layer != MQ_NONE &&
 	       op->read == 2 * op->output;
 }
 
-/* Instructions of PyTorch's pools, which look at each element of each window, one of an op's flop; a pool whose window
- * is the image is a sum by rows. */
+/* Instructions of PyTorch's pooling kernels, which visit each element of each window, a FLOP of the op each; a global
+ * pool is a sum over rows. */
 static double pool_work(const struct mq_op_work *w, bool backward)
 {
 	enum { WHOLE = 16 };
@@ -195,7 +193,7 @@ static double pool_work(const struct mq_op_work *w, bool backward)
 	       op->flop * w->scale.flop * mq_part_work(w->libraries, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
 }
 
-/* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */
+/* Appends what the framework moves beyond the fused kernel that a norm or element-wise op counts. */
 static void add_framework(struct mq_op_work *w, bool backward)
 {
 	double elems = w->op->output * w->scale.write;
@@ -214,7 +212,8 @@ static void add_framework(struct mq_op_work *w, bool backward)
 		mq_work_as(w, part, fusion, elems, backward);
 }
 
-/* Kernels of a norm or element-wise op made as one: the table's, which has those that sum up a norm's weights too. */
+/* Kernels of a fused norm or element-wise op, from the table, which also has those that sum the gradients of a norm's
+ * weights. */
 static double least_launches(const struct mq_op_work *w, bool backward)
 {
 	uint32_t fusion;
@@ -228,14 +227,14 @@ static double least_launches(const struct mq_op_work *w, bool backward)
 	return sum.streamed.launches + sum.worked.launches;
 }
 
-/* Bytes of an element-wise op / those that it counts; a loss counts 6 elements per logit and both passes. What its
- * software moves is told for 16 bits: in 32 two casts of 6 bytes are none. */
+/* Bytes of an element-wise op / the bytes that it counts; a loss counts 6 elements per logit over both passes. Software
+ * fields give the bytes in 16 bits; 32 bits save two casts of 6 bytes. */
 static double more_moved(const struct mq_op_work *w)
 {
 	enum { ELEMENTS = 6, CASTS_B = 12 };
 	double moved_B = w->software->loss_moved_B;
 
-	if (w->op->adapter) /* counted, and fused with nothing */
+	if (w->op->adapter) /* counted already, never fused */
 		return 1;
 	if (w->op->kind != MQ_OP_LOSS || w->model->image)
 		return w->traffic;
@@ -276,11 +275,11 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	add_framework(w, backward);
 }
 
-/* Tokens to experts and back. At least each token is read or written once and each copy once, and backwards the same.
- * Where experts are not one fused kernel with their exchange, copies are also
- *   sorted by expert behind the wire, and back before it           a read and a write each, either pass
- *   kept beside the gradient of the routing weights, on the way back   a read, backward
- *   padded to whole blocks of an fp8 GEMM, and cut again           a read and a write each, either pass
+/* Permutation of tokens for experts and back. Each pass reads or writes each token once and each copy once. Unless one
+ * fused kernel runs exchange and experts, copies are also
+ *   sorted by expert after the exchange, and back before the next      a read and a write each, in both passes
+ *   read again for the gradient of the routing weights                 a read, backward, on the way back
+ *   padded to whole blocks of an fp8 GEMM, and unpadded                a read and a write each, in both passes
  * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding). */
 static void exchange_kernels(struct mq_op_work *w, bool backward)
 {
@@ -312,9 +311,9 @@ static void add_steps(struct mq_op_work *w, const double mnk[3], double flop, do
 	k->launches = w->op->kernels;
 }
 
-/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the GEMM with the state of the
- * step before is serial: m steps of [samples x hidden][hidden x n]. Backwards the gradients of inputs and of all
- * weights are single GEMMs too. Weights count once per pass, as if they stayed on chip between the steps. */
+/* cuDNN multiplies the inputs of all steps by their weights in one GEMM; only the GEMM with the previous step's state
+ * is serial: m steps of [samples x hidden][hidden x n]. Backward the gradients of inputs and of all weights are single
+ * GEMMs too. Weights are read once per pass, as if they stayed on chip between steps. */
 static void recurrent_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -336,7 +335,7 @@ static void recurrent_kernels(struct mq_op_work *w, bool backward)
 			mq_work_gemm(w, (double[]){ m, n, inputs }, flop * part, in + gates + weights * part);
 		add_steps(w, (double[]){ op->m, n, hidden }, flop * (1 - part), 2 * gates + out + weights * (1 - part));
 	}
-	for (uint32_t i = 0; i < w->n; i++) /* the samples are rows, not matrices */
+	for (uint32_t i = 0; i < w->n; i++) /* samples are rows here, not matrices */
 		w->kernel[i].count = 1;
 }
 
@@ -344,7 +343,7 @@ static void profiled_kernel(struct mq_op_work *w, const struct mq_profile *p, ui
 			    const char *type)
 {
 	const double *table = p->forward_s;
-	double time_s = (double)INFINITY; /* a type that was never measured cannot run it */
+	double time_s = (double)INFINITY; /* a device type without a measurement cannot run the op */
 
 	if (w->op->phase == MQ_BACKWARD) {
 		if (phase != MQ_BACKWARD)
@@ -364,9 +363,9 @@ static void profiled_kernel(struct mq_op_work *w, const struct mq_profile *p, ui
 	k->launches = 0;
 }
 
-/* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
- * in. With 16-bit training the master and each moment are read and written and
- * the 16-bit parameter is written; from fp32 on, or without a master, parameter and moments are read and written. */
+/* Bytes that one optimizer step moves per parameter. It reads the gradient in the type of its reduction. In 16-bit
+ * training it reads and writes the master copy and each moment and writes the 16-bit parameter; in fp32, or without a
+ * master copy, it reads and writes the parameter and the moments. */
 static double update_bytes(const struct mq_train *train, double master_B, double moment_B)
 {
 	double size = mq_dtype_size(train->dtype), n = mq_optimizer_moments(train->optimizer);
@@ -403,7 +402,7 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 	default:
 		break;
 	}
-	if (w->gathered && !backward) /* the library's buffer of logits to a tensor for each rank, these joined */
+	if (w->gathered && !backward) /* copy of the gathered buffer to one tensor per rank, then their concatenation */
 		mq_work_pass(w, MQ_KERNEL_COPY, 2 * 2 * w->op->read * w->scale.read * w->size_B, 2);
 	if (!w->software->fused_experts || kind != MQ_OP_ELEMENTWISE || !mq_op_of_experts(w->op))
 		memory_kernels(w, backward,
@@ -413,13 +412,13 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 							 MQ_KERNEL_MEMORY);
 }
 
-/* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see mq_work_cast. */
+/* Appends the kernels on weights and gradients of every micro-batch, whatever its size; last, see mq_work_cast. */
 static void param_kernel(struct mq_op_work *w, double bytes)
 {
 	if (!(bytes > 0) || w->op->frozen != MQ_TRAINED)
 		return;
 	bool casts = w->stream != w->dtype && w->op->kind == MQ_OP_GEMM, biased = w->op->param > w->op->k * w->op->n;
-	/* there and back, of weights and biases */
+	/* to and from, for weights and biases */
 	mq_work_pass(w, MQ_KERNEL_COPY, bytes, casts ? 2 * modules_of(w) * (biased ? 2 : 1) : 1);
 }
 
@@ -437,8 +436,8 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	k->awaited = s->optimizer_waits;
 }
 
-/* Parameters that are gathered flat: each copy is written and read, the tensors are written, and the host takes them
- * apart. `bytes` is of all ranks' parts, where the optimizer's own is of one. */
+/* Parameters that are gathered into a flat buffer: the buffer is written and read, the tensors are written, and the
+ * host splits them. `bytes` counts the shards of all ranks; the optimizer's own traffic counts one shard. */
 static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 {
 	const struct mq_software *s = w->software;
@@ -452,9 +451,9 @@ static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 		mq_work_add(w, MQ_KERNEL_CALL)->time_s = s->unflatten_us * 1e-6 * share->shards;
 }
 
-/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the GEMM; what makes
- * parameters of few bits whole again, where they are gathered forward and backward, and gradients into few bits and
- * back (each rank makes its parts small and sums those that it gets, as many as it has made). */
+/* Bytes moved per parameter in every micro-batch: casts of weights and gradients; accumulation outside the GEMM;
+ * dequantization of parameters that are gathered quantized, forward and backward; quantization and dequantization of
+ * gradients (each rank quantizes its parts and sums those it receives, as many as it sent). */
 static double param_B(const struct mq_op_work *w, const struct mq_share *share)
 {
 	const struct mq_software *s = w->software;
@@ -477,11 +476,11 @@ static struct mq_share loaded(const struct mq_op *op, const struct mq_share *sha
 	return own;
 }
 
-/* Copies of weights in few bits stay from micro-batch to micro-batch (is_first_microbatch, which Megatron core's schedules
- * set for frozen weights too): they are made once a step of all ranks' parameters, which is counted with the update.
- * Frozen ones in few bits are such copies, or made again for each product. Weights that are held in fp8 alone
- * (fp8_params) are cast as the optimizer writes them, each rank its own, and gathered so: they are transposed (read 1,
- * write 1), which Blackwell's products need not; that is not told apart. */
+/* Quantized copies of weights are kept over micro-batches (is_first_microbatch, which Megatron core's schedules set for
+ * frozen weights too): they are made once a step from all ranks' parameters, counted with the update. Frozen quantized
+ * weights are such copies, or are dequantized for each GEMM. Weights stored in fp8 alone (fp8_params) are cast by each
+ * rank's optimizer and gathered as such; each rank then transposes them (read 1, write 1). Blackwell's GEMMs need no
+ * transpose; the model counts it all the same. */
 static bool casts_once(const struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)
 {
 	const struct mq_software *s = w->software;
@@ -499,7 +498,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	double load = mq_op_of_experts(op) ? mq_expert_load(&train->experts, asked->split[MQ_DIM_EXPERT]) : 1;
 	struct mq_share own = loaded(op, asked, load), *share = &own;
 	const struct mq_software *software = mq_question_software(q);
-	/* of ranks that have a part of the vocabulary each */
+	/* ranks that hold a part of the vocabulary each */
 	bool gathered = op->kind == MQ_OP_LOSS && software->gather_logits && asked->split[MQ_DIM_OUT] > 1;
 
 	if (gathered)
@@ -518,7 +517,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.software = software,
 		.libraries = q->calib->libraries,
 		.model = q->model,
-		.traffic = q->model->image ? 1 : software->traffic, /* its graph has every kernel that runs */
+		.traffic = q->model->image ? 1 : software->traffic, /* an image graph has every kernel */
 		.fp8 = mq_train_casts(train) && op->own_gemm != 1 + MQ_GEMM_AS_DTYPE,
 		.mx = train->gemm_dtype == MQ_GEMM_MXFP8,
 		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),
@@ -566,11 +565,11 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	}
 	if (op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER ||
 	    op->kind == MQ_OP_RECURRENT) {
-		struct mq_op with = *op; /* a tied op multiplies with weights it does not own */
+		struct mq_op with = *op; /* a tied op multiplies by weights of another op */
 
 		with.param = fmax(op->param, op->k * op->n * (op->count > 0 ? op->count : 1));
 		w.weights = mq_op_param_shard(&with, share->split);
-	} else if (op->kind != MQ_OP_EMBEDDING) { /* which reads only the rows it looks up */
+	} else if (op->kind != MQ_OP_EMBEDDING) { /* an embedding reads only the rows it looks up */
 		w.weights = mq_op_param_shard(op, share->split);
 	}
 	if (phase == MQ_BACKWARD && !mq_op_goes_back(op))

@@ -1,4 +1,4 @@
-/* model_work.c - see model_work.h; what is left of an op's amounts stands in model_kernels.c.
+/* model_work.c - see model_work.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/model_work.h"
 
@@ -44,7 +44,7 @@ struct mq_op_scale mq_op_scale_of(const struct mq_op *op, const struct mq_share 
 		s.keys = share->keys > 0 ? share->keys : 1;
 		s.read = s.write = rows / h;
 		s.flop = s.read * s.keys;
-		/* a shared head is in many parts */
+		/* ranks that share a head each read it whole */
 		s.kv = s.keys * share->samples / fmin(h, kv_heads(op));
 		return s;
 	case MQ_OP_BMM:
@@ -137,7 +137,7 @@ static void add_memory(struct mq_op_work *w, double bytes, double work, double l
 	k->launches = fmax(launches, 0);
 }
 
-/* Of what norms, turns and adds up the residual stream all is of its type; activations as autocast's pow() makes them. */
+/* Norms, rotary embeddings and sums of the residual stream are in its type, activations in that of autocast's pow(). */
 static enum mq_dtype type_of(const struct mq_op_work *w, enum mq_part part, enum mq_make make)
 {
 	bool stream = part == MQ_PART_RMS || part == MQ_PART_LAYER_NORM || part == MQ_PART_ROPE;
@@ -145,8 +145,8 @@ static enum mq_dtype type_of(const struct mq_op_work *w, enum mq_part part, enum
 	return stream || make == MQ_MAKE_COMPOSITE ? w->stream : w->dtype;
 }
 
-/* Kernels that memory limits and those that instructions may limit take their times one after the other. What the one
- * fused kernel moves is counted already. */
+/* Adds the kernels that memory limits and those that instructions may limit, one after the other, less the traffic of
+ * the one fused kernel that the op counts already. */
 void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, double elems, bool backward)
 {
 	const struct mq_part_kernels *own = mq_part_kernels(w->libraries, part, make);

@@ -1,23 +1,22 @@
-/* power.c - what a device draws, and the clock at which that is its board limit; see cost.h.
+/* power.c - the power a device draws, and the clock at which that is its board limit; see cost.h.
  *
- * A device draws power_idle of its limit whatever it does, memory_J for each byte (kernels that sweep through memory
- * as if they filled its bandwidth, however far they fall behind: their multiprocessors are busy), and for kernels of
- * tensor cores by flop_J, that of a 16-bit operation of a GEMM: BUSY of it by the operations that its
- * multiprocessors could do while they are busy, the rest by those that they do. Types of other widths take as much
- * power at their own full rate as 16 bits at theirs, but for fp8 and fp4, whose energy was timed. Attention draws
- * ATTENTION times as much: exponentials.
+ * A device draws power_idle of its limit when idle and memory_J per byte (memory-bound kernels as if they filled the
+ * bandwidth, even if they reach less: their SMs are busy). Tensor-core kernels draw by flop_J, the energy of a 16-bit
+ * GEMM operation: a share BUSY by the operations that the busy SMs could do, the rest by those that they do. Types of
+ * other widths draw as much at their full rate as 16 bits at theirs, except fp8 and fp4, whose energy was measured.
+ * Attention draws ATTENTION times as much, for its exponentials.
  *
- * No board draws more than PEAK times its limit even at once: a faster regulator lowers the clock within the first
- * calls of a short loop. Products in fp8 draw 1,000 of 700 W on a H200; a L40S, with Ampere's kernels at 1.8 times its
- * clock, would pass it and takes 1.1 times as long from the first call on. What was timed on a board as full speed has
- * that clock already. Loops that go on take 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100,
- * whatever their type and shape. Bursts of 5 to 10 ms with rests on a H200 (results/kernels_h200) drew, beyond the idle
- * 120 W, 816 W in products of bf16, 880 in fp8, 770 in small ones, 850 and 806 in cuDNN's attention forward and backward,
- * 410 in sums through memory; casts, norms and sums that go on 480 to 545.
+ * No board draws more than PEAK times its limit even briefly: a faster regulator lowers the clock within the first
+ * calls of a short loop. fp8 GEMMs draw 1,000 W on a H200 of 700 W; a L40S, with Ampere's kernels at 1.8 times the
+ * clock, would exceed PEAK and takes 1.1 times as long from the first call on. Timings of full speed have that clock
+ * already. Long loops take 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100, for every type and shape.
+ * Bursts of 5 to 10 ms with pauses on a H200 (results/kernels_h200) drew, beyond the idle 120 W, 816 W in bf16 GEMMs,
+ * 880 in fp8, 770 in small ones, 850 and 806 in cuDNN's attention forward and backward, 410 in memory-bound sums; long
+ * runs of casts, norms and sums 480 to 545.
  *
- * Where the mean draw would pass the limit, the clock x falls until it does not. Power goes with x^2.2: bursts below the
- * limit and loops at it give 2.0 on a H200 and 2.45 on a H100 (results/kernels_h200, kernels_h100). Memory has a clock of
- * its own.
+ * If the mean draw would exceed the limit, the clock x falls until it does not. Power goes with x^2.2: bursts below the
+ * limit and loops at it give 2.0 on a H200 and 2.45 on a H100 (results/kernels_h200, kernels_h100). The clock of memory
+ * stays.
  *
  * Not modelled: temperature, differences between boards, operands of few bits set (zeros draw 40 % less).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -103,7 +102,7 @@ void mq_power_add(const struct mq_device_calib *device, const struct mq_work *wo
 		add_kernel(device, k, mq_cost_kernel(device, k), mq_cost_kernel(&slow, k), &one);
 	}
 	double idle_s = fmax(mq_cost_work(device, work) - one.clocked_s - one.other_s, 0);
-	if (work->waits) { /* the host waits in its turn */
+	if (work->waits) { /* the host waits too */
 		one.other_s += idle_s;
 	} else if (idle_s > 0) {
 		one.wait_s = idle_s;
@@ -112,7 +111,7 @@ void mq_power_add(const struct mq_device_calib *device, const struct mq_work *wo
 	mq_draw_add(sum, &one, times);
 }
 
-/* Mean draw beyond the idle device's at a share of the full clock, W. */
+/* Mean draw at a share of the full clock, beyond that of the idle device, W. */
 static double drawn_W(const struct mq_draw *p, double clock)
 {
 	double wait_s = fmax(p->wait_s - p->waiting_s * (1 / clock - 1), 0);

@@ -1,13 +1,12 @@
 /* token_exchange.c - see token_exchange.h.
  *
- * A token goes once to each rank that has one of its experts: with balanced routing to R (1 - (1 - 1/R)^k) of R, and
- * over the network once to each other machine. Low-latency kernels (`each`) send it to every expert, a multiprocessor
- * for each. The warps of other kernels' multiprocessors look at every token, wherever it goes. That and the bytes of
- * copies add by the root of squares; over machines a copy passes two multiprocessors, on NVLink and on its way to the
- * network. The port of NVLink and that of the network bound it. Beside: `fixed` for layout and handshakes, more over
- * machines.
+ * A token goes once to each rank that has one of its experts, with balanced routing to R (1 - (1 - 1/R)^k) of R ranks,
+ * and once over the network to each other machine. Low-latency kernels (`each`) send it to every expert, one SM per
+ * expert. In other kernels, warps of all SMs inspect every token, whatever its destination. This and the bytes copied
+ * add as the root of the sum of squares; between machines a copy passes two SMs, for NVLink and for the network. The
+ * NVLink port and the network port bound the rate. Added is `fixed` for layout and handshakes, more across machines.
  *
- * What was timed stands in platforms/kernels/exchange.csv. Not modelled: uneven routing, ranks that start late.
+ * platforms/kernels/exchange.csv has the timings. Not modelled: uneven routing, ranks that start late.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/token_exchange.h"
 
@@ -15,7 +14,7 @@
 
 #define USUAL_MULTIPROCESSORS 24
 
-/* Of `places`, those that a token with k experts visits. */
+/* How many of `places` a token with k experts visits. */
 static double visited(double places, double k)
 {
 	return places * (1 - pow(1 - 1 / places, k));
