@@ -14,9 +14,8 @@ enum { PADDED = 65 };
 struct asked {
 	struct mq_question q;
 	struct mq_arena *arena;
-	const struct mq_model
-		*padded[PADDED]; /* by parts of the vocabulary, padded as in lowering; made on demand */
-	struct mq_index *index;  /* request -> answer */
+	const struct mq_model *padded[PADDED]; /* by parts of the vocabulary, padded as in lowering; made on demand */
+	struct mq_index *index;                /* request -> answer */
 	uint32_t n_answers, room;
 	double *answer;                /* seconds, NaN = none */
 	struct mq_index *memory_index; /* request -> memory */
