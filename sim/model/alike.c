@@ -1,4 +1,4 @@
-/* alike.c - layers that are the same: what one of their ops costs, the others cost.
+/* alike.c - finds equal layers: the same op of equal layers costs the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/model.h"
 
@@ -9,7 +9,7 @@ static uint32_t relative(uint32_t other, uint32_t op)
 	return other == MQ_NONE ? MQ_NONE : other - op;
 }
 
-/* The same op with the same neighbours, but for the layer? */
+/* Are both ops and their neighbours equal except for the layer index? */
 static bool same_op(const struct mq_model *m, uint32_t a, uint32_t b)
 {
 	struct mq_op x, y;
@@ -36,7 +36,7 @@ static bool same_op(const struct mq_model *m, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* What is fused with an op lies no farther away than in the next layer. Profiles have a time for each op. */
+/* An op is fused with ops of its own or the next layer only. Profiles time each op separately. */
 void mq_model_find_alike(struct mq_model *m, struct mq_arena *arena)
 {
 	uint32_t *like = m->like = mq_arena_array(arena, m->n_ops, uint32_t);
@@ -52,7 +52,7 @@ void mq_model_find_alike(struct mq_model *m, struct mq_arena *arena)
 			continue;
 		if (first[layer] == MQ_NONE)
 			first[layer] = op;
-		else if (end[layer] != op) /* not in one piece */
+		else if (end[layer] != op) /* the ops of the layer are not contiguous */
 			end[layer] = MQ_NONE;
 		end[layer] = end[layer] == MQ_NONE ? MQ_NONE : op + 1;
 	}

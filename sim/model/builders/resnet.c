@@ -241,7 +241,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		if (!strcmp(sizes[i].name, name))
 			resnet(&net, images, sizes[i].blocks, o.classes);
-	mq_replica_flow_keep(net.b.model, net.traits, arena);
+	mq_amounts_saved(net.b.model, net.traits, arena);
 	return mq_model_finish(&net.b, model, err);
 }
 

@@ -355,7 +355,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
 	r.names = mq_index_new(arena);
 	MQ_TRY(read_graph(&r, proto->graph, err));
-	mq_replica_flow_keep(r.g.b.model, r.g.traits, arena);
+	mq_amounts_saved(r.g.b.model, r.g.traits, arena);
 	return mq_model_finish(&r.g.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 

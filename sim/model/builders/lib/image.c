@@ -18,13 +18,13 @@ static double elems_of(const struct mq_plane *p)
 	return p->c * p->h * p->w;
 }
 
-/* Rows that a window reaches over a cut into the neighbour's part. */
+/* Halo rows that a window reads from the neighbour's part. */
 static double halo(const struct mq_window *w)
 {
 	return w->kh > w->stride ? ceil((w->kh - w->stride) / 2) * w->in.w * w->in.c : 0;
 }
 
-/* What 4x4 tiles of the output waste at its edges, see struct mq_op. */
+/* Pixels of whole 4x4 output tiles / pixels of the output, see struct mq_op; 0: Winograd's algorithm does not apply. */
 static double winograd(const struct mq_window *w)
 {
 	bool applies = w->kh == 3 && w->kw == 3 && w->stride == 1 && w->groups == 1;
@@ -33,7 +33,7 @@ static double winograd(const struct mq_window *w)
 	return applies ? 16 * tiles / (w->out.h * w->out.w) : 0;
 }
 
-/* The window's step along an axis, where the input is padded alike on both sides; 0: it is not. */
+/* The stride along an axis with equal padding on both sides; 0: the padding differs. */
 static uint8_t stride_of(double in, double out, double size)
 {
 	for (double stride = 1; stride < 16; stride++) {
@@ -113,7 +113,7 @@ void mq_amounts_pool(struct mq_op *op, const struct mq_window *w, bool max)
 	op->write = out + mask;
 	op->output = out;
 	op->moved_bwd = in + out + mask;
-	op->saved = mask; /* which element of the window it was */
+	op->saved = mask; /* index of the maximum in its window */
 	op->halo = halo(w);
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, w->out.h);
@@ -146,7 +146,7 @@ void mq_amounts_norm(struct mq_op *op, const struct mq_plane *in, double flop_pe
 	op->flop_bwd = 2 * op->flop;
 	op->read = train ? 2 * elems : elems;
 	op->write = op->output = elems;
-	op->moved_bwd = 5 * elems; /* input and gradient twice (sums first), result once */
+	op->moved_bwd = 5 * elems; /* reads input and gradient twice (for the sums first), writes once */
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, in->h);
 	allow(op, MQ_DIM_OUT, in->c);
@@ -157,7 +157,7 @@ void mq_amounts_elementwise(struct mq_op *op, double elems, double n_inputs, dou
 	op->flop = op->flop_bwd = flop_per_elem * elems;
 	op->read = n_inputs * elems;
 	op->write = op->output = elems;
-	op->moved_bwd = 3 * elems; /* gradient and kept value in (or two gradients added), one out */
+	op->moved_bwd = 3 * elems; /* reads gradient and saved value (or two gradients), writes one */
 	op->kernels = 1;
 }
 
@@ -173,7 +173,7 @@ void mq_amounts_dropout(struct mq_op *op, double elems, bool train)
 {
 	op->output = elems;
 	if (!train)
-		return; /* the identity: nothing moves */
+		return; /* the identity moves nothing */
 	op->read = elems;
 	op->write = elems * (1 + MASK);
 	op->moved_bwd = elems * (2 + MASK);
@@ -187,7 +187,7 @@ void mq_amounts_softmax(struct mq_op *op, double elems)
 	mq_amounts_elementwise(op, elems, 1, 5);
 }
 
-void mq_replica_flow_keep(struct mq_model *m, const uint8_t *traits, struct mq_arena *arena)
+void mq_amounts_saved(struct mq_model *m, const uint8_t *traits, struct mq_arena *arena)
 {
 	uint8_t *needed = mq_arena_array(arena, m->n_ops, uint8_t);
 

@@ -94,7 +94,7 @@ uint32_t mq_net_convolve(struct mq_net *net, uint32_t input, double width, doubl
 
 uint32_t mq_net_gate(struct mq_net *net, uint32_t scanned, uint32_t proj, double width, double weights)
 {
-	/* RMS norm 4 FLOP, SiLU and product 5; kept is the next GEMM's input */
+	/* RMS norm 4 FLOP, SiLU and product 5; the next GEMM's input is saved */
 	uint32_t id = mq_net_step(net, "gate", scanned, width, &(struct mq_step){ 9, 18, 2, 1, 5, 1 });
 
 	mq_net_at(net, id)->param = weights;
@@ -188,7 +188,7 @@ uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, 
 	double elems = net->rows * width, mask = net->dropout ? MASK * elems : 0;
 
 	op->flop = elems;
-	op->flop_bwd = elems; /* the two gradients of the stream are added */
+	op->flop_bwd = elems; /* sum of the two gradients of the residual stream */
 	op->read = 2 * elems;
 	op->write = elems + mask;
 	op->output = elems;
@@ -249,7 +249,8 @@ void mq_op_store_scores(struct mq_op *op)
 
 	op->fused = false;
 	op->saved_selective = scores * (op->dropout ? 2 + MASK : 1);
-	op->saved = fmax(op->saved - 2 * op->m * op->count, 0) + op->saved_selective; /* instead of statistics */
+	op->saved = fmax(op->saved - 2 * op->m * op->count, 0) +
+		    op->saved_selective; /* in place of the softmax statistics */
 	op->masks = op->dropout ? scores : 0;
 	/* Two batched GEMMs; a softmax reads scores and writes probabilities; dropout reads
 	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
@@ -259,8 +260,8 @@ void mq_op_store_scores(struct mq_op *op)
 	op->kernels += op->dropout ? 4 : 3;
 }
 
-/* Of the pairs of a query and an earlier key, the part within a sliding window: each query sees the last w
- * keys, n w - w^2/2 pairs of n^2/2; in chunks of w, n w/2 of them. Where later keys are seen too, n w of n^2. */
+/* Share of the query-key pairs inside a sliding window. Causal: each query sees the last w keys, n w - w^2/2 of n^2/2
+ * pairs; in chunks of w, n w/2 of them. Without causal mask n w of n^2. */
 static double seen(const struct mq_attention *a)
 {
 	double part = a->keys > 0 ? a->window / a->keys : 0;
@@ -279,7 +280,7 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 
 	op->m = net->rows;
 	op->n = a->keys;
-	op->k = (a->head_dim + value_dim) / 2; /* of the two GEMMs on average */
+	op->k = (a->head_dim + value_dim) / 2; /* mean of the two GEMMs */
 	op->count = a->heads;
 	op->causal = a->causal;
 	op->fused = true;
@@ -290,7 +291,7 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 	op->read = q + kv;
 	op->write = out + 2 * net->rows * a->heads; /* fp32 log-sum-exp of each row */
 	op->moved_bwd = 2 * (q + out) + 2 * kv;     /* with gradients */
-	op->saved = q + kv + op->write;             /* the output is what the next GEMM needs */
+	op->saved = q + kv + op->write;             /* the output is saved as the next GEMM's input */
 	op->splits |= BIT(HEAD);
 	op->extent[MQ_DIM_HEAD] = a->heads;
 	if (!a->fused)
@@ -324,12 +325,12 @@ static uint32_t router(struct mq_net *net, uint32_t input, const struct mq_exper
 	net->biases = biases;
 	struct mq_op *op = mq_net_at(net, id);
 	op->kind = MQ_OP_ROUTER;
-	op->splits = BIT(BATCH) | BIT(SEQ); /* every rank scores its own tokens for all experts */
+	op->splits = BIT(BATCH) | BIT(SEQ); /* every rank routes its own tokens over all experts */
 	op->kernels = 4;
 	return id;
 }
 
-/* Tokens are copied for each expert that they visit. What is moved beyond the least is up to the software, see
+/* A token is copied once per expert that it visits. Traffic beyond this minimum depends on the software, see
  * exchange_kernels in kernels/model_kernels.c. */
 static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct mq_experts *e)
 {
@@ -344,13 +345,13 @@ static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct 
 	op->output = out ? copies : tokens;
 	op->flop = out ? 0 : 2 * copies;
 	op->flop_bwd = 2 * op->flop;
-	op->saved = copies; /* the experts' input; their output, for the router's gradient */
+	op->saved = copies; /* input of the experts; their output, for the router's gradient */
 	op->kernels = out ? 4 : 3;
 	allow(op, MQ_DIM_EXPERT, e->experts);
 	return id;
 }
 
-/* One matrix per expert; each sees its share of rows * top_k. */
+/* One matrix per expert; each multiplies its share of rows * top_k. */
 static uint32_t expert_gemm(struct mq_net *net, const char *name, uint32_t input, const struct mq_experts *e,
 			    const double kn[2])
 {
@@ -383,7 +384,7 @@ static uint32_t expert_activation(struct mq_net *net, uint32_t input, const stru
 	return id;
 }
 
-/* An element-wise step over `width` of every copy of a token; the ops of experts that one fused kernel would swallow. */
+/* An element-wise op over `width` elements of every token copy, which a fused kernel of experts includes. */
 static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input, const struct mq_experts *e,
 			    double width, const struct mq_step *step)
 {
@@ -393,9 +394,9 @@ static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input
 	return id;
 }
 
-/* The two halves that go into a gated activation are clamped apart and joined again (GPT-OSS). Over all of
- * them: forward the clamps read and write, and so does the joining; backward each clamp reads its
- * gradient and its input and writes, and the halves are joined (Megatron core's fused_bias_geglu.py). */
+/* GPT-OSS clamps the two halves of a gated activation's input separately and concatenates them. Per element of both:
+ * forward the clamps read and write, as does the concatenation; backward each clamp reads its gradient and its input and
+ * writes, and the halves are concatenated (Megatron core's fused_bias_geglu.py). */
 static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *e)
 {
 	uint32_t id = expert_step(net, "experts.clamp", up, e, 2 * e->ffn, &(struct mq_step){ 1, 2, 2, 2, 5, 1 });
@@ -404,16 +405,16 @@ static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *
 	return id;
 }
 
-/* The bias of each expert's output, weighted by the routing in fp32, is added expert by expert, and the results are
- * joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the GEMM is written (2), it and the
- * output are read (3) and their sum written (2), the joining reads and writes (4), the rounding too (3). Backward:
- * widening (3), the output's gradient (3), joined (2); that of the GEMM with the weight (4) and its sum (2), with
- * the bias (4) and its sum (2). */
+/* Megatron core's experts.py adds the bias of each expert's output, weighted by the routing in fp32, expert by expert,
+ * then concatenates and rounds. Traffic in 16-bit elements, forward: the GEMM is written (2), it and the output are read
+ * (3) and their sum written (2); the concatenation reads and writes (4), as does the rounding (3). Backward: widening
+ * (3), gradient of the output (3), concatenation (2); gradient of the GEMM by the weight (4) and its sum (2), by the bias
+ * (4) and its sum (2). */
 static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
 {
 	uint32_t id = expert_step(net, "experts.bias", down, e, width, &(struct mq_step){ 1, 2, 7, 7, 20, 0 });
 
-	mq_net_at(net, id)->count = e->experts; /* two kernels for each */
+	mq_net_at(net, id)->count = e->experts; /* two kernels per expert */
 	mq_net_at(net, id)->kernels = 2;
 	return id;
 }
@@ -423,12 +424,12 @@ uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_expe
 	double up_n = e->activation == MQ_ACT_GATED ? 2 * e->ffn : e->ffn, width = width_of(e);
 	uint32_t route = router(net, input, e);
 
-	if (e->latent > 0) /* like the router, every rank projects its own tokens with the whole matrix */
+	if (e->latent > 0) /* as in the router, every rank projects its own tokens by the whole matrix */
 		input = mq_net_gemm_whole(net, "latent.down", input, e->hidden, e->latent);
 	uint32_t dispatch = exchange(net, MQ_OP_DISPATCH, e);
 	mq_net_join(net, input, dispatch, width);
 	mq_net_join(net, route, dispatch, e->top_k);
-	mq_net_no_grad(net); /* indices */
+	mq_net_no_grad(net); /* indices have none */
 	uint32_t up = expert_gemm(net, "experts.up", dispatch, e, (double[]){ width, up_n });
 	if (e->clamp)
 		up = clamp(net, up, e);

@@ -6,7 +6,7 @@ struct widths {
 	double heads;
 };
 
-/* Keeps `kept` a token of all that in_proj made. */
+/* Saves `kept` elements per token of in_proj's output. */
 static uint32_t convolve(struct mq_net *net, uint32_t input, const struct mq_mamba *m, const struct widths *w,
 			 double kept)
 {
@@ -38,7 +38,7 @@ static uint32_t scan(struct mq_net *net, uint32_t proj, uint32_t conv, const str
 	return id;
 }
 
-/* The selective scan of Mamba-1: u, dt, z, B and C in, y out. */
+/* The selective scan of Mamba-1: reads u, dt, z, B and C, writes y. */
 static uint32_t selective_scan(struct mq_net *net, uint32_t proj, uint32_t conv, uint32_t steps,
 			       const struct mq_mamba *m, const struct widths *w)
 {
@@ -64,7 +64,7 @@ static uint32_t mamba1(struct mq_net *net, uint32_t input, double hidden, const 
 	const struct widths w = { .inner = inner, .mixed = inner, .heads = inner };
 	bool biases = net->biases;
 	uint32_t proj = mq_net_by_head(net, mq_net_gemm(net, "in_proj", input, hidden, 2 * inner), inner, false);
-	uint32_t conv = convolve(net, proj, m, &w, 3 * inner); /* x before and behind it, and z */
+	uint32_t conv = convolve(net, proj, m, &w, 3 * inner); /* x before and after it, and z */
 	uint32_t x = mq_net_gemm(net, "x_proj", conv, inner, low);
 
 	if (m->norms)
@@ -108,7 +108,7 @@ static uint32_t linear_scan(struct mq_net *net, uint32_t input, double width, do
 	return id;
 }
 
-/* A narrow GEMM, and one to each channel. */
+/* A low-rank projection: a GEMM to `rank`, a GEMM to all channels. */
 static uint32_t low_rank(struct mq_net *net, const char *name, uint32_t input, double hidden, double rank, double width)
 {
 	uint32_t down = mq_net_gemm_whole(net, mq_arena_printf(net->arena, "%s_down", name), input, hidden, rank);
@@ -132,7 +132,7 @@ uint32_t mq_net_delta(struct mq_net *net, uint32_t input, double hidden, const s
 	}
 	uint32_t conv = mq_net_by_head(net, mq_net_convolve(net, proj, mixed, l->kernel, 4), l->key_heads, true);
 	uint32_t id = mq_net_by_head(net, linear_scan(net, conv, mixed, out, flop, moved), heads, true);
-	mq_net_at(net, id)->kernels = 8; /* two norms of Q and K beside the six */
+	mq_net_at(net, id)->kernels = 8; /* six, and the norms of Q and K */
 	mq_net_at(net, id)->param = l->rank ? heads * (1 + k) : 2 * heads;
 	if (decay != MQ_NONE)
 		mq_net_join(net, decay, id, heads * k);
@@ -159,7 +159,7 @@ uint32_t mq_net_short_conv(struct mq_net *net, uint32_t input, double hidden, co
 	uint32_t proj = mq_net_by_head(net, mq_net_gemm(net, "in_proj", input, hidden, 3 * hidden), hidden, false);
 	uint32_t conv = mq_net_by_head(net, mq_net_convolve(net, proj, hidden, l->kernel, 2), hidden, true);
 
-	mq_net_at(net, conv)->read *= 3; /* two gates beside it, each a kernel with the product between */
+	mq_net_at(net, conv)->read *= 3; /* and two gates, each a kernel with the product */
 	mq_net_at(net, conv)->write *= 2;
 	mq_net_at(net, conv)->moved_bwd *= 2;
 	mq_net_at(net, conv)->saved *= 3;

@@ -1,5 +1,5 @@
-/* transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts) and BERT's encoder are one: they
- * differ in norms, biases, masks and what stands before and behind. SPDX-License-Identifier: Apache-2.0 */
+/* transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts) and BERT's encoder share it: they
+ * differ in norms, biases, masks, embeddings and heads. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/transformer.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static enum mq_status check_letters(const struct mq_transformer *t, const char *
 	return MQ_OK;
 }
 
-/* Is some layer's mixer one of these? */
+/* Does any layer have one of these mixers? */
 static bool mixes_with(const struct mq_transformer *t, const char *letters)
 {
 	return (t->mixers && strpbrk(t->mixers, letters)) || (t->pattern && strpbrk(t->pattern, letters));
@@ -98,9 +98,9 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 	return MQ_OK;
 }
 
-/* DeepSeek-V3.2's lightning indexer: queries from the compressed Q, one key of all heads and a weight for each head;
- * scores of all pairs (products, a ReLU and the weighted sum over heads: deep_gemm's fp8_mqa_logits writes a number of
- * 32 bits for each pair), of which a top-k pass keeps t->index_keys. Every rank indexes in whole. */
+/* DeepSeek-V3.2's lightning indexer: queries from the compressed Q, one key for all heads and a weight per head;
+ * scores of all pairs (GEMMs, ReLU and weighted sum over heads: deep_gemm's fp8_mqa_logits writes 32 bits per pair), of
+ * which a top-k pass keeps t->index_keys. Every tensor-parallel rank computes all of it. */
 static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t compressed)
 {
 	double pairs = net->rows * net->rows, heads = t->index_heads, dim = t->index_dim;
@@ -133,9 +133,9 @@ static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, u
 	return best;
 }
 
-/* Multi-head latent attention (DeepSeek-V2, 2024), as trained: Q and K, V pass through narrow
- * layers with norms of their own, which every tensor-parallel rank computes in whole. The rotary
- * part of K, one for all heads, is counted with each head's K. */
+/* Multi-head latent attention (DeepSeek-V2, 2024) in its training form: low-rank projections with norms make Q, and K and
+ * V; every tensor-parallel rank computes them in full. The rotary part of K, shared by all heads, counts with each
+ * head's K. */
 static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input, bool indexed)
 {
 	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;
@@ -149,7 +149,7 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 		.causal = t->causal,
 		.fused = t->fused,
 		.rotary = t->rotary,
-		.window = t->index_keys, /* the best of the keys before it: as many pairs as in a window */
+		.window = t->index_keys, /* the best of the earlier keys: as many pairs as in a window */
 	};
 	uint32_t down = mq_net_gemm_whole(net, "latent", input, t->hidden, narrow + t->rope_dim);
 	uint32_t norm = mq_net_norm(net, "latent.norm", down, narrow);
@@ -159,12 +159,12 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 					      mq_net_by_head(net, kv, heads, false), &a);
 	if (indexed) {
 		mq_net_join(net, index_keys(net, t, input, norm), attention, t->index_keys);
-		mq_net_no_grad(net); /* indices */
+		mq_net_no_grad(net); /* indices have none */
 	}
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
 
-/* Is a layer's attention one within the window? */
+/* Does the layer's attention have the sliding window? */
 static bool is_local(const struct mq_transformer *t, uint32_t layer)
 {
 	if (layer == MQ_NONE || !t->window)
@@ -177,10 +177,10 @@ static double either(uint32_t local, uint32_t otherwise)
 	return local ? local : otherwise;
 }
 
-/* What attention puts out times a sigmoid of the gate: two kernels, which read the gate, its sigmoid and the output. */
+/* Attention output times sigmoid(gate): two kernels, which read the gate, its sigmoid and the output. */
 static uint32_t gate_output(struct mq_net *net, uint32_t attention, uint32_t qkv, double width, double heads)
 {
-	/* kept: the sigmoid, and what proj reads */
+	/* saved: the sigmoid, and the input of proj */
 	uint32_t id = mq_net_step(net, "attention.gate", attention, width, &(struct mq_step){ 5, 10, 3, 2, 7, 2 });
 
 	mq_net_at(net, id)->kernels = 2;
@@ -189,7 +189,7 @@ static uint32_t gate_output(struct mq_net *net, uint32_t attention, uint32_t qkv
 	return id;
 }
 
-/* Stored scores are computed in whole whatever the window. */
+/* Attention that stores scores computes all of them, despite the window. */
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
 	bool local = is_local(t, net->layer), biases = net->biases, dropout = net->dropout;
@@ -276,7 +276,7 @@ static bool has_experts(const struct mq_transformer *t, uint32_t layer)
 	return layer == MQ_NONE || !t->moe_every || (layer + 1) % t->moe_every == 0;
 }
 
-/* Mamba and attention read the same norm; their sum goes into the stream (Falcon-H1). */
+/* Mamba and attention in parallel: both read one norm, their sum enters the residual stream (Falcon-H1). */
 static uint32_t mamba_beside(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
 {
 	uint32_t a = attention_block(net, t, x), b = mq_net_mamba(net, x, t->hidden, &t->mamba);

@@ -1,12 +1,12 @@
-/* transformer_fields.c - the fields of a description by name, and where two descriptions differ: what writers of settings
- * check themselves with, by reading back what they wrote. SPDX-License-Identifier: Apache-2.0 */
+/* transformer_fields.c - the fields of a description by name, and the differences of two descriptions: exports check
+ * themselves with them by reading back what they wrote. SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"
 
-/* A description in which what no layer uses is zero. */
+/* Sets the fields that no layer uses to zero. */
 static struct mq_transformer used(const struct mq_transformer *t)
 {
 	struct mq_transformer u = *t;
@@ -57,7 +57,7 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	return u;
 }
 
-/* The fields of a description, in the order in which a difference is told. */
+/* The fields of a description, in the order of comparison. */
 /* clang-format off */
 #define FIELDS(X) \
 	X(layers) X(hidden) X(heads) X(kv_heads) X(head_dim) X(ffn) X(vocab) X(seq) X(positions) \
@@ -93,7 +93,7 @@ const struct mq_field *mq_transformer_fields(size_t *n)
 	return fields;
 }
 
-/* The number of a field of another type than text. */
+/* The value of a field that is no text. */
 static double number_of(const struct mq_field *f, const void *of)
 {
 	const void *at = (const char *)of + f->offset;

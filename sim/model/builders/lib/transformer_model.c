@@ -1,10 +1,10 @@
-/* transformer_model.c - a whole model round the blocks: embedding, towers, blocks, heads and losses; see transformer.h.
+/* transformer_model.c - a whole model: embedding, encoders, blocks, heads and losses; see transformer.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "model/builders/lib/tower.h"
 
-/* Learned positions and segments are added to the embedding, through dropout. */
+/* Adds learned positions and segments to the embedding, with dropout. */
 static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
 {
 	double mask = net->dropout ? .5 : 0, flop = t->token_types ? 2 : 1;
@@ -30,8 +30,8 @@ uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t,
 	return id;
 }
 
-/* BERT's: the pooler and the next-sentence classifier look at the first token alone; masked tokens are predicted behind a
- * dense layer and a norm. */
+/* BERT's heads: pooler and next-sentence classifier read the first token alone; a dense layer and a norm precede the
+ * prediction of masked tokens. */
 static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding)
 {
 	uint32_t pooler = mq_net_gemm_once(net, "pooler", stream, t->hidden, t->hidden);
@@ -42,18 +42,18 @@ static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *
 	x = mq_net_activation(net, "mlm.activation", x, t->hidden, MQ_ACT_GELU);
 	x = mq_net_norm(net, "mlm.norm", x, t->hidden);
 	x = mq_transformer_head(net, t, x, embedding);
-	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
+	/* The bias over the vocabulary is not tied, so a separate op owns it. */
 	x = mq_net_step(net, "mlm.bias", x, t->vocab, &(struct mq_step){ .flop = 1, .flop_bwd = 1 });
 	struct mq_op *op = mq_net_at(net, x);
 	op->param = t->vocab;
-	op->kernels = 0; /* added by the GEMM itself: nothing moves */
+	op->kernels = 0; /* part of the GEMM: moves no bytes */
 	op->splits |= 1u << MQ_DIM_OUT;
 	op->extent[MQ_DIM_OUT] = t->vocab;
 	return x;
 }
 
-/* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
- * embedding (DeepSeek-V3 technical report, 2.2). It stands behind the last layer, on the last stage. */
+/* One depth d of multi-token prediction: predicts the token d + 1 positions ahead from the stream of depth d - 1 and the
+ * embedding of the token before it (DeepSeek-V3 technical report, 2.2). It follows the last layer, on the last stage. */
 static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
 			     uint32_t weights_of_head)
 {
@@ -97,7 +97,7 @@ static void predict_further(struct mq_net *net, const struct mq_transformer *t, 
 	net->prefix = "";
 }
 
-/* What an all-to-all moves is a copy of the token for each expert that it visits. */
+/* The all-to-all moves one copy of a token per expert that it visits. */
 static void count_copies(struct mq_model *m, uint32_t top_k)
 {
 	for (uint32_t i = 0; i < m->n_edges; i++) {
@@ -109,7 +109,7 @@ static void count_copies(struct mq_model *m, uint32_t top_k)
 	}
 }
 
-/* The text's vector and the image's, and the softmax (or sigmoids) over the pairs of the samples of a device. */
+/* The vectors of text and image, and the softmax (or sigmoids) over all pairs of a device's samples. */
 static void pair(struct mq_net *net, const struct mq_transformer *t, uint32_t text, bool infer)
 {
 	double rows = net->rows, width = t->contrast;
@@ -160,7 +160,7 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 	if (t->contrast)
 		pair(&net, t, x, infer);
 	else if (t->span_head)
-		x = mq_net_gemm(&net, "span", x, t->hidden, 2); /* does an answer start, does it end here? */
+		x = mq_net_gemm(&net, "span", x, t->hidden, 2); /* start and end of the answer */
 	else if (t->pretrain_heads)
 		x = pretrain_heads(&net, t, x, embedding);
 	else if (!t->headless)
@@ -171,7 +171,7 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 	}
 	count_copies(net.b.model, t->top_k);
 	mq_transformer_describe(net.b.model, t, t->layers);
-	if (t->towers && *t->towers) /* no single stack that could be written down */
+	if (t->towers && *t->towers) /* not a single stack, which exports could write */
 		return mq_model_finish(&net.b, model, err);
 	struct mq_transformer *kept = mq_arena_alloc(arena, sizeof(*kept));
 	*kept = *t;
