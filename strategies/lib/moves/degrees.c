@@ -5,8 +5,8 @@
 
 #include "lib/plans.h"
 
-/* Changes two degrees by a factor of two, of three where that is all there is; false: of neither. */
-static bool trade(uint32_t *more, uint32_t *less)
+/* Moves a factor of 2, or of 3 if `less` is odd, from one degree to the other; false: `less` has neither factor. */
+static bool move_factor(uint32_t *more, uint32_t *less)
 {
 	uint32_t factor = *less % 2 ? 3 : 2;
 
@@ -17,8 +17,8 @@ static bool trade(uint32_t *more, uint32_t *less)
 	return true;
 }
 
-/* Experts whole on each rank, over tensor-parallel ranks too, or split as all else is; over more or fewer ranks. */
-static bool experts(struct mq_shape *s, enum mq_factor f)
+/* Moves of expert parallelism: etp = 1 or etp = tp, and ep times or divided by 2. */
+static bool move_experts(struct mq_shape *s, enum mq_factor f)
 {
 	if (s->ep <= 1 && f != MORE_EP)
 		return false;
@@ -32,8 +32,8 @@ static bool experts(struct mq_shape *s, enum mq_factor f)
 	return true;
 }
 
-/* Deals the devices in use out anew, by rank: a stage's replicas are neighbours, or a replica's stages. False: one
- * is as the other. */
+/* Reassigns the devices in use in rank order: the replicas of a stage get neighbouring ranks (STAGE_MAJOR), or the
+ * stages of a replica do. False: both orders are the same. */
 static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_move_space *space, struct mq_arena *arena)
 {
 	uint32_t all = space->problem->q->cluster->n_devices, n = s->dp * s->tp * mq_or_1(s->cp) * s->pp;
@@ -56,8 +56,8 @@ static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_mov
 	return true;
 }
 
-/* Layers of each chunk by the speed of its devices; NULL: as the software divides them. */
-static uint32_t *cut(const struct mq_move_space *space, const struct mq_shape *s, struct mq_arena *arena)
+/* Layers per chunk in proportion to the speed of its devices; NULL: the software's own division. */
+static uint32_t *layers_by_speed(const struct mq_move_space *space, const struct mq_shape *s, struct mq_arena *arena)
 {
 	uint32_t chunks = s->pp * mq_or_1(s->virtual), width = s->dp * mq_or_1(s->cp) * s->tp, n = space->layers.n;
 
@@ -93,7 +93,7 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		[TP_DP] = { &s.tp, &s.dp }, [DP_TP] = { &s.dp, &s.tp }, [TP_PP] = { &s.tp, &s.pp },
 		[PP_TP] = { &s.pp, &s.tp }, [PP_DP] = { &s.pp, &s.dp }, [DP_PP] = { &s.dp, &s.pp }
 	};
-	bool fine = f <= DP_PP ? trade(trades[f][0], trades[f][1]) : s.pp > 1;
+	bool fine = f <= DP_PP ? move_factor(trades[f][0], trades[f][1]) : s.pp > 1;
 
 	if (f == MORE_CHUNKS) {
 		s.virtual = s.virtual ? s.virtual + 1 : 2;
@@ -115,15 +115,15 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		fine = f == MORE_HEADS ? s.cp % (2 * now) == 0 : now > 1;
 		s.ulysses = f == MORE_HEADS ? 2 * now : now / 2;
 	} else if (f >= WHOLE_EXPERTS) {
-		fine = q->model->experts && experts(&s, f) && q->model->experts % s.ep == 0;
+		fine = q->model->experts && move_experts(&s, f) && q->model->experts % s.ep == 0;
 	}
-	/* no replica without a sample */
+	/* every replica gets the same number of samples */
 	while (s.micro_batches % 2 == 0 && fmod(q->train->batch / s.micro_batches, s.dp) != 0)
 		s.micro_batches /= 2;
 	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep) || !reorder(&s, order, space, arena))
 		return false;
 	if (software->runs.placement || software->runs.uneven_stages)
-		s.stage_layers = cut(space, &s, arena);
+		s.stage_layers = layers_by_speed(space, &s, arena);
 	else
 		mq_software_stages(software, q->model, arena, &s);
 	s.share = NULL;

@@ -1,10 +1,10 @@
-/* degrees.h - plans of one shape with other degrees: a part of moves.h. SPDX-License-Identifier: Apache-2.0 */
+/* degrees.h - moves to other degrees of a shape: a part of moves.h. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_DEGREES_H
 #define MQ_LIB_MOVES_DEGREES_H
 
 #include "lib/moves/moves.h"
 
-/* What grows, and what becomes smaller for it; chunks; experts; ranks that exchange heads. By two, or by one chunk. */
+/* X_Y: X grows by the factor (2 or 3) that Y loses; chunks per device; etp, ep and Ulysses degree (by 2). */
 enum mq_factor {
 	TP_DP,
 	DP_TP,
@@ -25,8 +25,8 @@ enum mq_factor {
 };
 enum mq_order { AS_IT_IS, STAGE_MAJOR, REPLICA_MAJOR, MQ_N_ORDERS };
 
-/* The shape's plan after that, its layers cut by work and its devices in an order; false: there is none, or the plan
- * is not one shape. */
+/* The plan of the changed shape, its layers cut by work and its devices in `order`; false: there is no such plan, or
+ * `from` has more than one shape. */
 bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *from, enum mq_factor factor,
 		     enum mq_order order, struct mq_arena *arena, struct mq_plan *out);
 

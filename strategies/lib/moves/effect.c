@@ -1,4 +1,4 @@
-/* effect.c - what a plan does, whatever it is called: see moves.h. SPDX-License-Identifier: Apache-2.0 */
+/* effect.c - the hash of what a plan does: see moves.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/moves.h"
 
 #include "maquette/engine.h"

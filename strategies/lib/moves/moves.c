@@ -11,25 +11,25 @@
 #include "lib/plans.h"
 
 enum kind {
-	BOUNDARY,  /* a: stage, b: its neighbour that takes n layers (or ops) */
+	BOUNDARY,  /* a: stage that gives n layers (or ops), b: stage that gets them */
 	MICRO,     /* a: micro-batches */
 	SCHEDULE,  /* a: enum mq_pipeline */
-	SYNC,      /* a: stage or MQ_NONE = all, b: enum mq_sync */
-	RECOMPUTE, /* a: stage or MQ_NONE = all, b: enum mq_recompute */
-	SWITCH,    /* a: enum mq_decision_id, b: which of its other values (switches.h) */
-	OFFLOAD,   /* a: layers of each stage whose activations wait on the host; then none is computed again */
-	SHARE,     /* a, b: batch coordinates, n: samples from a to b, in every stage of that degree */
-	SWAP,      /* a, b: stages that exchange their devices */
-	REVERSE,   /* the last stage's devices for the first */
-	WIDTH,     /* a: stage that gives a replica's devices to stage b */
-	EXCHANGE,  /* a, b: ranks that exchange all that they do */
-	STRIDE,    /* a: the devices in use, in order, are dealt out anew: every a-th follows */
-	DEGREES,   /* a: which factor of two (enum mq_factor), b: how the devices follow (enum order) */
-	SPLIT,     /* a: op, b: how (enum way) */
-	PLACE,     /* a: first op, n: how many go to device b, each whole */
-	DIVIDE,    /* a: stage whose first b layers, and what comes before them, go to its first n replicas alone */
-	MERGE,     /* a: stage that becomes one with the next, on the devices of both */
-	DEAL /* layers are dealt out anew by speed; a: of DEALS equal moves, each with another way down from there */
+	SYNC,      /* a: pipeline rank or MQ_NONE = all, b: enum mq_sync */
+	RECOMPUTE, /* a: pipeline rank or MQ_NONE = all, b: enum mq_recompute */
+	SWITCH,    /* a: enum mq_decision_id, b: index into mq_switch_values */
+	OFFLOAD,   /* a: layers per stage whose activations are offloaded to the host, in place of recomputation */
+	SHARE,     /* a, b: batch coordinates; n samples go from a to b, in every stage with these coordinates */
+	SWAP,      /* a, b: pipeline ranks that exchange their devices */
+	REVERSE,   /* reverses the order of devices over the pipeline */
+	WIDTH,     /* a: stage that gives the devices of one replica to stage b */
+	EXCHANGE,  /* a, b: devices that exchange their roles */
+	STRIDE,    /* a: renumbers the devices in use with stride a */
+	DEGREES,   /* a: enum mq_factor, b: enum mq_order */
+	SPLIT,     /* a: op, b: enum way */
+	PLACE,     /* a: first of n ops that go to device b, each unsplit */
+	DIVIDE,    /* a: stage whose first b layers (and ops before them) become a stage on its first n replicas */
+	MERGE,     /* a: stage merged with the next, on the devices of both */
+	DEAL       /* balances layers by speed; a: 0 .. DEALS - 1, equal moves followed by different random descents */
 };
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
@@ -66,7 +66,7 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 			add(l, BOUNDARY, s, s + 1, n);
 			add(l, BOUNDARY, s + 1, s, n);
 		}
-	/* the last stage's work to all stages before it, and back: one boundary alone only moves the peak */
+	/* from the last (or first) stage to any other and back: moving one boundary alone only shifts the peak */
 	for (uint32_t end = 0; layered && v->stages > 2 && end < v->stages && !space->both_ways; end += v->stages - 1)
 		for (uint32_t s = end != 0; s < v->stages; s++)
 			if (s > end + 1 || s + 1 < end) {
@@ -100,8 +100,8 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 				add(l, WIDTH, a, b, 0);
 }
 
-/* Devices of one kind are not alike to each other: two may share a switch. Where a stage ends and the next one
- * begins, all pairs of small plans, and all devices dealt out with a stride. */
+/* Exchanges of devices, which matter even within a device class (two may share a switch): at the boundary of two
+ * stages, all pairs in small plans, and strides over all devices. */
 static void list_places(const struct mq_plan *plan, const struct mq_stages *v, struct list *l)
 {
 	uint32_t used = 0;
@@ -143,8 +143,8 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, DEGREES, f, order, 0);
 }
 
-/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; where
- * some do, of as few as memory takes. */
+/* Offloading of activations in place of recomputation: all layers but one, or half of them; and fewer layers than now,
+ * in case memory allows. */
 static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			 struct list *l)
 {
@@ -195,7 +195,7 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 	}
 }
 
-/* A forward pass whose ops are whole: runs of them, as branches of a graph are, on every other device. */
+/* For inference with unsplit ops: moves runs of consecutive ops, such as a branch of the graph, to another device. */
 static void list_runs(const struct mq_move_space *space, const struct mq_plan *plan, struct list *l)
 {
 	uint32_t devices = space->problem->q->cluster->n_devices;
@@ -210,7 +210,8 @@ static void list_runs(const struct mq_move_space *space, const struct mq_plan *p
 					add(l, PLACE, op, d, n);
 }
 
-/* From the replica that takes longest to the one that would then be done first, and to each other class. */
+/* Moves samples from the slowest replica to the one that would finish first with one more, and to or from a
+ * neighbour. */
 static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_stages *v,
 			struct list *l)
 {
@@ -278,7 +279,7 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 
 	mq_stages_look(space, plan, arena, &v);
 	list_stages(space, plan, &v, &l);
-	if (!space->problem->times) /* in a part devices are numbered as in the whole */
+	if (!space->problem->times) /* in a part of a cluster, devices have the same numbers as in the whole */
 		list_places(plan, &v, &l);
 	list_globals(space, plan, &v, &l);
 	list_choices(space, plan, &v, &l);
@@ -318,7 +319,7 @@ static bool share(const struct mq_move_space *space, struct mq_plan *plan, const
 	return any;
 }
 
-/* Exchanges the devices of two ranks of the pipeline, in all their chunks. */
+/* Exchanges the devices of two pipeline ranks, in all their chunks. */
 static bool swap(struct mq_plan *plan, const struct mq_stages *v, uint32_t a, uint32_t b)
 {
 	uint32_t n = plan->config[v->some[a]].n_devices;
@@ -335,7 +336,7 @@ static bool swap(struct mq_plan *plan, const struct mq_stages *v, uint32_t a, ui
 
 		if (rank != a && rank != b)
 			continue;
-		/* chunks and splits of one rank list the same devices in the same order */
+		/* all configs of a rank list the same devices in the same order */
 		plan->config[i].device = rank == a ? of_b : of_a;
 	}
 	return true;
@@ -361,7 +362,7 @@ static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint
 	return true;
 }
 
-/* Another split of one op over its stage's devices. */
+/* Changes the split, or the gradient sync, of one op on the devices of its stage. */
 static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_stages *v, uint32_t op,
 		  enum way way, struct mq_arena *arena)
 {
@@ -389,7 +390,7 @@ static bool split(const struct mq_move_space *space, struct mq_plan *plan, const
 	return true;
 }
 
-/* Moves may be applied to other plans than the one they were listed for. */
+/* The plan may differ from the one that the move was listed for. */
 static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, enum mq_decision_id id, uint32_t which)
 {
 	double value[MQ_SWITCH_VALUES];
@@ -400,8 +401,8 @@ static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, e
 	return true;
 }
 
-/* Gradient sync or recomputation of a stage or of all. Parameters that come to be gathered once a step are gathered
- * beside its first passes where the software can: ZeRO-3, which gathers them there, would seem the better one. */
+/* Sets sync or recomputation of a pipeline rank or of all. If parameters are now gathered once per step, overlaps this
+ * with the forward pass where the software can: else ZeRO-3, which always overlaps it, looks better. */
 static void set_choice(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		       const struct mq_stages *v)
 {
@@ -482,7 +483,7 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 	return false;
 }
 
-static bool sound(const struct mq_move_space *space, struct mq_plan *plan)
+static bool allowed(const struct mq_move_space *space, struct mq_plan *plan)
 {
 	const struct mq_question *q = space->problem->q;
 	const struct mq_limits *limits = space->problem->limits;
@@ -506,7 +507,7 @@ bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan,
 			out->config[i].sync = other->config[0].sync;
 	mq_switches_like(space->problem, out, other);
 	mq_plan_compact(out, arena);
-	return sound(space, out);
+	return allowed(space, out);
 }
 
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
@@ -524,5 +525,5 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 			return false;
 		mq_plan_compact(out, arena);
 	}
-	return sound(space, out);
+	return allowed(space, out);
 }

@@ -1,11 +1,11 @@
-/* moves.h - the plans next to a plan: what refinement tries.
+/* moves.h - the neighbourhood of a plan for local search.
  *
- * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
- * gradient sync and recomputation (of all stages or of one), the decisions that no config holds (switches.h),
- * activations on the host, samples from a slow replica to a fast one, the devices of two stages exchanged, two devices,
- * all dealt out anew, a replica from one stage to another, a stage into two and two into one, layers by speed, degrees
- * of a shape by factors of two, the split of one heavy op outside of layers, and the device of a run of ops.
- * What a move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
+ * A move edits any plan: the boundary between two stages, the number of micro-batches, the schedule, gradient sync and
+ * recomputation (of all stages or of one), decisions of the whole plan (switches.h), activation offload, samples per
+ * replica, the devices of two stages, single devices, the numbering of all devices, a replica's devices from one stage
+ * to another, split and merge of stages, layers by speed, degrees of a shape by a factor of 2 or 3, the split of one
+ * large op outside of layers, and the device of a run of ops. A move applies only if the new plan is valid and within
+ * --fix, --max and what the software can run.
  *
  * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H
@@ -18,7 +18,7 @@
 
 struct mq_move {
 	uint8_t kind;
-	uint32_t a, b, n; /* what they mean depends on the kind: moves.c */
+	uint32_t a, b, n; /* by kind: enum kind in moves.c */
 };
 
 struct mq_move_space {
@@ -26,53 +26,53 @@ struct mq_move_space {
 	struct mq_classes classes;
 	struct mq_symmetry symmetry;
 	double *speed;                    /* [classes] samples per second of the whole model */
-	struct mq_layers layers;          /* on a device of the first class */
-	uint32_t *layer_first, *layer_op; /* CSR: ops of each layer, rising */
-	uint32_t n_heavy, *heavy;         /* ops whose split is worth a move of its own */
-	bool both_ways;                   /* the graph has backward ops: stages are not cut anew */
-	bool selective;                   /* selective recomputation would save something */
+	struct mq_layers layers;          /* times on a device of the first class */
+	uint32_t *layer_first, *layer_op; /* CSR: ops of each layer, ascending */
+	uint32_t n_heavy, *heavy;         /* ops that SPLIT moves are listed for */
+	bool both_ways;                   /* the graph has backward ops: BOUNDARY moves are not listed */
+	bool selective;                   /* see mq_selective_saves */
 };
 
 void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *space);
 
-/* The moves of a sound plan, in a fixed order; some of them may not apply. */
+/* The moves of a valid plan, in a fixed order; some may not apply. */
 uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *arena,
 		       struct mq_move **moves);
 
-/* Does the move change which devices do it, and nothing else? What such a plan gains may be contention alone. */
+/* Does it only change which devices do the work? It may gain by contention alone, which screening ignores. */
 bool mq_move_places(const struct mq_move *move);
 
-/* Does it move samples between replicas or layers between stages? Which of equal ones has more, contention tells. */
+/* Does it move samples between replicas or layers between stages? Such plans may differ by contention alone. */
 bool mq_move_deals(const struct mq_move *move);
 
-/* Gives what comes before the first layer a stage of its own; not listed, as most plans lose by it. */
+/* Gives the ops before the first layer a stage of their own; not listed, as most plans lose by it. */
 extern const struct mq_move mq_move_alone;
 
-/* Splits the op outside of layers with most parameters, an embedding by its width, over all devices of its stage. Asked
- * where the space has such ops (n_heavy). */
+/* Splits the largest op outside of layers (an embedding, by its width) over all devices of its stage; needs n_heavy >
+ * 0. */
 struct mq_move mq_move_apart(const struct mq_move_space *space);
 
-/* Does it divide an op of a model of layers as nobody would who gains nothing by it? */
+/* Does it split a single op of a layered model, which is unusual and needs a clear gain? */
 bool mq_move_odd(const struct mq_move_space *space, const struct mq_move *move);
 
-/* Does it divide or merge stages, or deal out layers anew? */
+/* Does it split or merge stages, or rebalance layers? */
 bool mq_move_reshapes(const struct mq_move *move);
 
-/* Does it leave alone which device does what, and how gradients travel? The screened time of such is near the truth. */
+/* Does it keep the assignment of work to devices and the gradient sync? Screening predicts such moves well. */
 bool mq_move_quiet(const struct mq_move *move);
 
-/* The plan after the move, in `arena`; false where there is none. */
+/* The plan after the move, in `arena`; false: the move does not apply. */
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out);
 
-/* The plan with the micro-batches, the gradient sync and the decisions (switches.h) of another; false where there is
- * none. */
+/* The plan with the micro-batches, gradient sync and decisions (switches.h) of `other`; false: the result is not
+ * valid. */
 bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_plan *other,
 		  struct mq_arena *arena, struct mq_plan *out);
 
 /* Hash of what a plan does: equal for plans that lower to the same schedule because they differ only in what has no
- * effect there (sync without replicas, schedule without stages, selective recomputation of nothing, shares that are
- * equal), and for those that differ by devices that may be exchanged (symmetry.h). */
+ * effect (sync without replicas, schedule without stages, selective recomputation that saves nothing, equal shares), or
+ * by devices that are interchangeable (symmetry.h). */
 uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *scratch);
 
 #endif

@@ -7,12 +7,12 @@
 
 #include "maquette/engine.h"
 
-/* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has. slack
- * (chosen): neighbours screened as more than that slower are forgotten. gain: what is less is no progress, so that a
- * way down ends. STALE: after so many plans without a new best stages are divided and merged, those of points that are
- * `close` to it. */
+/* WIDTH (chosen): neighbours of one plan that are screened, about all of a pipeline of four stages. DEPTH: steps of one
+ * descent. KICKS: random walks tried per proposal. STALE: evaluations without a new best after which stages are
+ * reshaped, for points within `close` of the best. slack (chosen): neighbours that screen slower than this are dropped.
+ * gain: smaller relative gains do not count. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, STALE = 16, RING = 64 };
-/* tired (chosen): how much worse a family seems for each plan since its best. */
+/* tired (chosen): penalty of a family's value per evaluation since its last improvement */
 static const double slack = 0.03, close = 0.1, gain = 1e-3, tired = 1e-3, PI = 3.14159265358979323846;
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
@@ -26,7 +26,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 	mq_map_init(&r->times, problem->arena, 512);
 	mq_map_init(&r->families, problem->arena, 64);
 	mq_map_init(&r->places, problem->arena, 512);
-	/* a screen takes time in proportion to the devices */
+	/* a screen takes time proportional to the number of devices */
 	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
 }
 
@@ -48,18 +48,18 @@ static double value_of(const struct mq_refine *r, const struct mq_plan *plan, do
 	return isnan(value) ? step_s : value;
 }
 
-/* A judged plan, for who goes on from it: on large clusters one of many devices to simulate, as few are alike, is worth
- * less; a search is to spend its time on plans, not on the last per mille of one. */
+/* The value of a judged plan as a starting point: on large clusters, plans with many distinct devices to simulate get a
+ * penalty, so that the search spends its time on more plans rather than on the last 0.1 % of one. */
 static double worth(const struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
 {
-	static const double each = 0.003; /* chosen: of twice as many devices */
+	static const double each = 0.003; /* chosen: per doubling of the simulated devices */
 	double devices = r->width < WIDTH ? result->n_simulated : 0;
 	double stages = mq_plan_stage_count(plan) / mq_or_1(plan->virtual);
 
 	return value_of(r, plan, result->step_time_s) * (1 + each * log2(fmax(1, devices / stages)));
 }
 
-/* Stages with the devices and the degrees of each. */
+/* Hash of the stages, the number of devices and the degrees of each. */
 static uint64_t family_of(const struct mq_plan *plan)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, &plan->virtual, sizeof(plan->virtual));
@@ -77,7 +77,7 @@ static uint64_t family_of(const struct mq_plan *plan)
 	return hash;
 }
 
-/* Asked of few plans: those whose times are good. */
+/* Asked only of plans with good times, as it is dearer. */
 static bool fits(struct mq_refine *r, uint32_t known, const struct mq_plan *plan)
 {
 	struct mq_refine_known *k = &r->of_known[known];
@@ -88,7 +88,7 @@ static bool fits(struct mq_refine *r, uint32_t known, const struct mq_plan *plan
 	return k->fits;
 }
 
-/* +inf: it does not fit. One that takes longer than `most` may be told its time all the same. */
+/* Screened value of a plan; +inf: it does not fit. Above `most` the memory may stay unchecked. */
 static double screen(struct mq_refine *r, const struct mq_plan *plan, double most)
 {
 	const struct mq_costs *costs = r->problem->costs;
@@ -115,21 +115,21 @@ static uint64_t time_key(uint32_t family, double screened_s)
 	return mq_map_mix(bits >> 36, family);
 }
 
-/* Was one of the family proposed whose screened time is the same to some 1e-5? They differ in nothing that matters. */
+/* Was a plan of the family proposed with this screened time, to about 1e-5? It is taken to be equivalent. */
 static bool same_time(const struct mq_refine *r, uint32_t family, double screened_s)
 {
 	return mq_map_find(&r->times, time_key(family, screened_s)) != MQ_NONE;
 }
 
-/* A value of a point's family, worse for each plan since its best: a search is not to spend itself in one. */
-static double worn(const struct mq_refine *r, const struct mq_refine_point *p, double value)
+/* A value with the penalty of its family (`tired`), so that the search does not stay in one family. */
+static double penalized(const struct mq_refine *r, const struct mq_refine_point *p, double value)
 {
 	return value * (1 + tired * r->of_family[p->family].idle);
 }
 
-/* Where the worst of the kept points of the largest family makes room; NULL where this one
- * is worse and not the best of its own. */
-static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint32_t family)
+/* The slot for a new point: a free one, else that of the worst point of the largest family; NULL: the new point is
+ * worse than that one, and not the best of its family. */
+static struct mq_refine_point *slot_for(struct mq_refine *r, double value, uint32_t family)
 {
 	struct mq_refine_point *worst = NULL;
 	uint32_t size[MQ_REFINE_POINTS] = { 0 }, most = 0;
@@ -147,8 +147,8 @@ static struct mq_refine_point *room_for(struct mq_refine *r, double value, uint3
 	return value < worst->value || (most > 1 && value <= r->of_family[family].best) ? worst : NULL;
 }
 
-/* The family of a judged plan, which hears its value. */
-static uint32_t family_hears(struct mq_refine *r, const struct mq_plan *plan, double value)
+/* Updates the family of a judged plan with its value; returns its index. */
+static uint32_t update_family(struct mq_refine *r, const struct mq_plan *plan, double value)
 {
 	uint32_t before = r->families.n, at = mq_map_add(&r->families, family_of(plan));
 
@@ -171,14 +171,14 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 	if (result->verdict != MQ_VERDICT_OK)
 		return;
 	double value = worth(r, plan, result);
-	uint32_t family = family_hears(r, plan, value);
+	uint32_t family = update_family(r, plan, value);
 
 	r->idle = value < r->best * (1 - gain) ? 0 : r->idle + 1;
 	r->best = fmin(r->best, value);
 	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
 		if (r->point[i].value == value)
-			return; /* there already */
-	struct mq_refine_point *p = room_for(r, value, family);
+			return; /* known already */
+	struct mq_refine_point *p = slot_for(r, value, family);
 
 	if (!p)
 		return;
@@ -193,36 +193,36 @@ bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
 	return mq_map_find(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch)) != MQ_NONE;
 }
 
-/* What contention adds to the screened times of a point's neighbours: what it added to the point's own and to those
- * that were judged. */
+/* Predicted ratio of simulated to screened time for neighbours of a point: the mean over the point itself and its
+ * judged neighbours. */
 static double contention(const struct mq_refine_point *p)
 {
 	return (p->value / p->screened_s + p->sum) / (1 + p->heard);
 }
 
-/* May it look on for what could be better than the best? With a fifth of an expansion for each proposal screening
- * takes no more time than the simulator, or little; without, the likeliest of what is known is proposed. */
-static bool may_look(const struct mq_refine *r)
+/* May more plans be screened? With a fifth of an expansion per proposal, screening takes little time beside simulation.
+ * Otherwise the best known candidate is proposed. */
+static bool may_screen(const struct mq_refine *r)
 {
 	return r->known.n - r->crossed < r->width * (4 + r->n_asked / 5);
 }
 
-/* What a point's next neighbour is thought to take, of a point whose neighbours are not known what the best one of
- * those that are known brought in the mean; +inf: it has none that is worth it. */
+/* Predicted value of a point's next neighbour. If the point is not expanded: its value times the mean ratio of best
+ * neighbour to point over all expansions. +inf: no neighbour is promising. */
 static double expected(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
 {
 	if (!p->expanded)
 		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
 	if (p->next >= p->n)
 		return INFINITY;
-	/* no simulation is below the screened time: it is no better than the best, and no step down from here */
+	/* simulated time is never below the screened one: neither a new best nor an improvement of the point */
 	if (look && p->near[p->next].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
 		return INFINITY;
 	return p->near[p->next].screened_s * contention(p);
 }
 
-/* By how much it will be below the best, in the mean: Jones, Schonlau, Welch, "Efficient Global Optimization of
- * Expensive Black-Box Functions", 1998, with the spread that contention was seen to have. */
+/* Expected improvement on the best for a normal prediction of this mean: Jones, Schonlau, Welch, "Efficient Global
+ * Optimization of Expensive Black-Box Functions", 1998. The deviation is that of past predictions. */
 static double improvement(const struct mq_refine *r, double mean)
 {
 	double sd = r->n_spread ? mean * sqrt(r->spread / (double)r->n_spread) : 0, less = r->best - mean;
@@ -236,10 +236,10 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 {
 	struct mq_refine_point *best = NULL;
 	double most = 0, least = INFINITY;
-	bool look = may_look(r);
+	bool look = may_screen(r);
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double mean = worn(r, &r->point[i], expected(r, &r->point[i], look));
+		double mean = penalized(r, &r->point[i], expected(r, &r->point[i], look));
 		double gained = improvement(r, mean);
 
 		if (isfinite(mean) && (gained > most || (gained == most && mean < least)))
@@ -255,12 +255,12 @@ MQ_COMPARE(sooner, struct mq_refine_near,
 
 enum { SLICE = 32, SHORT_SLICE = 4 };
 
-/* Neighbours that are screened together. */
+/* A batch of neighbours screened in one call. */
 struct slice {
 	struct mq_refine_near near[SLICE];
 	const struct mq_plan *plan[SLICE];
 	const struct mq_plan *fresh[SLICE];
-	uint32_t place[SLICE]; /* of each that is new, in of_known */
+	uint32_t place[SLICE]; /* [n_fresh] index into of_known */
 	uint32_t n, n_fresh;
 };
 
@@ -278,12 +278,12 @@ static void screen_slice(struct mq_refine *r, struct slice *s)
 		s->near[i].screened_s = r->of_known[s->near[i].known].screened_s;
 }
 
-/* Adds the neighbour by this move to the slice if it is new. */
+/* Adds the plan after this move to the batch unless a plan of the same effect was judged. */
 static void add_near(struct mq_refine *r, const struct mq_plan *from, const struct mq_move *move, struct slice *s)
 {
 	struct mq_plan *plan = mq_arena_array(&r->scratch, 1, struct mq_plan);
 
-	/* other stages have their turns in reshape(): as neighbours they draw all plans to pipelines */
+	/* reshaping moves are left to reshape(): as neighbours they turn all plans into deep pipelines */
 	if (mq_move_reshapes(move) || !mq_move_apply(&r->space, from, move, &r->scratch, plan))
 		return;
 	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
@@ -300,7 +300,7 @@ static void add_near(struct mq_refine *r, const struct mq_plan *from, const stru
 	s->near[s->n++] = (struct mq_refine_near){ .move = *move, .known = i };
 }
 
-/* The clock is looked at after each slice: where there is an end of time, these get smaller as screens take longer. */
+/* The time limit is checked after each batch: under a limit, batches shrink as clusters grow and screens slow down. */
 static uint32_t slice_size(const struct mq_refine *r)
 {
 	if (!isfinite(r->problem->seconds))
@@ -308,7 +308,7 @@ static uint32_t slice_size(const struct mq_refine *r)
 	return (uint32_t)fmax(1, fmin(SLICE / 2, floor(2048.0 / r->problem->q->cluster->n_devices)));
 }
 
-/* Neighbours that come next and do not fit are passed over. */
+/* Advances `next` past neighbours that do not fit. */
 static void pass_over(struct mq_refine *r, struct mq_refine_point *p)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
@@ -325,7 +325,7 @@ static void pass_over(struct mq_refine *r, struct mq_refine_point *p)
 	}
 }
 
-/* Screens up to `width` neighbours of a point that are new. False: time is over. */
+/* Screens up to `width` new neighbours of a point. False: the time is over. */
 static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
@@ -334,7 +334,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	uint32_t most = slice_size(r);
 	bool time = true;
 
-	p->screened_s = screen(r, p->plan, 0); /* it was judged */
+	p->screened_s = screen(r, p->plan, 0); /* it was judged: it fits */
 	mq_map_add(&r->times, time_key(p->family, p->screened_s));
 	MQ_SHUFFLE(r->problem->rng, move, n)
 	while (i < n && tried < r->width && time) {
@@ -362,7 +362,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	return time;
 }
 
-/* One move down from a plan, by the analytic executor's clock, among a part of its neighbours or all quiet ones. */
+/* One step of first-improvement descent on screened time, among a sample of all moves or (`quiet`) all quiet ones. */
 static bool step_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, double *screened_s, struct mq_arena *arena)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
@@ -392,8 +392,8 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, dou
 	return found;
 }
 
-/* As far down as there is a way. */
-static void go_down(struct mq_refine *r, struct mq_plan *plan, bool quiet, double *screened_s, struct mq_arena *arena)
+/* Descends to a local optimum of screened time, at most DEPTH steps. */
+static void descend(struct mq_refine *r, struct mq_plan *plan, bool quiet, double *screened_s, struct mq_arena *arena)
 {
 	bool down = true;
 
@@ -415,7 +415,7 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	r->n_asked++;
 }
 
-/* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
+/* Was this device move already tried on a plan of the same family? It would have the same effect here. */
 static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
 {
 	uint32_t key[] = { p->family, move->kind, move->a, move->b, move->n }, before = r->places.n;
@@ -423,7 +423,7 @@ static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const s
 	return mq_map_add(&r->places, mq_hash(MQ_HASH_INIT, key, sizeof(key))) < before;
 }
 
-/* The next neighbour of a point; false: it is known by now. */
+/* Proposes the next neighbour of a point after a descent from it; false: it is known already, or not promising. */
 static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
@@ -436,14 +436,14 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
 	double screened_s = near->screened_s;
 
 	if (screened_s < p->screened_s * (1 - gain))
-		go_down(r, plan, false, &screened_s, arena);
-	if (may_look(r) && screened_s > r->best * (1 - gain))
+		descend(r, plan, false, &screened_s, arena);
+	if (may_screen(r) && screened_s > r->best * (1 - gain))
 		return false;
 	propose(r, p, plan, screened_s);
 	return true;
 }
 
-/* The point of least value, of a family (MQ_NONE: of any), each family `as worn` or not. */
+/* The point with the least value, in one family (MQ_NONE: in all), with or without the penalty of families. */
 static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, bool as_worn)
 {
 	struct mq_refine_point *best = NULL;
@@ -451,7 +451,7 @@ static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, 
 
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct mq_refine_point *p = &r->point[i];
-		double value = as_worn ? worn(r, p, p->value) : p->value;
+		double value = as_worn ? penalized(r, p, p->value) : p->value;
 
 		if ((family == MQ_NONE || family == p->family) && value < least)
 			least = value, best = p;
@@ -459,10 +459,9 @@ static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, 
 	return best;
 }
 
-/* What the best plan decides may suit other families too, whose own way there is longer than their turns: the best of
- * each with the decisions of the best of all, and down from there. Once for each family and these decisions. And the
- * best of each family with an embedding's own stage; where nothing better was found for a while, with an embedding that is
- * split by its width. */
+/* Crossover: the best point of each family with the decisions of the best of all, then a descent, as its own way there
+ * may take more turns than it gets; also with an embedding's own stage and, once the search stalls, with an embedding
+ * split by its width. Once per resulting plan. */
 static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
@@ -485,8 +484,8 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 			screened_s = screen(r, plan, fmax(p->value, r->best));
 		if (r->known.n > before) {
 			r->crossed++;
-			if (screened_s < p->value && may_look(r))
-				go_down(r, plan, way == 0, &screened_s, arena);
+			if (screened_s < p->value && may_screen(r))
+				descend(r, plan, way == 0, &screened_s, arena);
 			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s)) {
 				propose(r, p, plan, screened_s);
 				return true;
@@ -497,8 +496,8 @@ static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *p
 	return false;
 }
 
-/* A stage more, or less, or layers dealt out anew, which are worse until other decisions have followed: where nothing
- * better was found for a while, each once for a family, and down from there. */
+/* Once the search stalls: splits and merges stages or rebalances layers, once per family, and descends from there, as
+ * such plans are worse until other decisions have followed. */
 static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	for (uint32_t f = 0; f < r->families.n && r->idle >= STALE; f++) {
@@ -519,7 +518,7 @@ static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 			double screened_s = screen(r, plan, r->best * (1 + close));
 
 			if (screened_s < r->best * (1 + close))
-				go_down(r, plan, false, &screened_s, arena);
+				descend(r, plan, false, &screened_s, arena);
 			r->reshaped += r->known.n - before;
 			if (screened_s < r->best * (1 - gain) && !same_time(r, f, screened_s) &&
 			    !mq_refine_met(r, plan)) {
@@ -532,8 +531,8 @@ static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 	return false;
 }
 
-/* `n` random moves from a plan. */
-static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, uint32_t n, struct mq_arena *arena)
+/* A random walk of `n` moves from a plan. */
+static struct mq_plan random_walk(struct mq_refine *r, const struct mq_plan *from, uint32_t n, struct mq_arena *arena)
 {
 	struct mq_plan now = *from;
 
@@ -550,28 +549,28 @@ static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, ui
 	return now;
 }
 
-/* A few random moves from the best that is not worn out, then down: the first that could be better than the best, else
- * the one that comes nearest. */
+/* Perturbation: random walks from the best point (with the penalty of families), then descent; proposes the first that
+ * screens below the best, else the lowest. */
 static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *best = best_point(r, MQ_NONE, true);
 	double least_s = INFINITY;
 
 	for (uint32_t round = 0; best && round < KICKS && least_s > r->best * (1 - gain) &&
-				 (isinf(least_s) || may_look(r)) && mq_tick(r->problem, (double)NAN, "refining");
+				 (isinf(least_s) || may_screen(r)) && mq_tick(r->problem, (double)NAN, "refining");
 	     round++) {
-		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
+		struct mq_plan now = random_walk(r, best->plan, 2 + round / 8, arena);
 		double s;
 
 		for (uint32_t i = 0; i < KICKS && mq_refine_met(r, &now); i++)
-			now = wander(r, &now, 1, arena);
+			now = random_walk(r, &now, 1, arena);
 		if (mq_refine_met(r, &now))
 			continue;
 		s = screen(r, &now, INFINITY);
 		if (isinf(s))
 			continue;
-		if (may_look(r))
-			go_down(r, &now, false, &s, arena);
+		if (may_screen(r))
+			descend(r, &now, false, &s, arena);
 		if (s < least_s && !same_time(r, best->family, s)) {
 			least_s = s;
 			mq_plan_copy(plan, &now, arena);
@@ -605,7 +604,7 @@ void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struc
 	const struct mq_refine_asked *asked = &r->asked[r->heard++ % RING];
 	struct mq_refine_point *p = &r->point[asked->point];
 
-	/* another plan may have taken the point's place since */
+	/* the point's slot may hold another plan by now */
 	if (result->verdict == MQ_VERDICT_OK && p->expanded && isfinite(p->screened_s)) {
 		double ratio = value_of(r, plan, result->step_time_s) / asked->screened_s;
 		double off = ratio / contention(p) - 1;

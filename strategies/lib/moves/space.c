@@ -1,4 +1,4 @@
-/* space.c - what moves need to know of a question: see moves.h. SPDX-License-Identifier: Apache-2.0 */
+/* space.c - the tables of a question that moves use: see moves.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/moves.h"
 
 #include <math.h>
@@ -6,10 +6,10 @@
 #include "lib/csr.h"
 #include "lib/plans.h"
 
-/* FEW: of a model of layers, whose embedding and head alone are divided otherwise than all else. */
+/* Most ops in `heavy`; FEW: in a layered model, for its embedding and head */
 enum { HEAVY = 16, FEW = 2 };
 
-/* The ops with most parameters, the largest first; of a model of layers those outside of them. */
+/* The ops with most parameters, largest first; in a layered model only ops outside of layers. */
 static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
 	space->heavy = mq_arena_array(arena, HEAVY, uint32_t);

@@ -42,8 +42,8 @@ double mq_stages_speed(const struct mq_move_space *space, const struct mq_config
 
 /* ---- boundaries --------------------------------------------------------------------------------- */
 
-/* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many other
- * devices, else the batch divided over the stage. */
+/* Gives an op a config on the stage of `like`: that of its peer there if both are of one kind, else its own split if
+ * the number of devices is the same, else the batch split over them. False: it has another split. */
 static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
 		      const struct mq_config *like, struct mq_arena *arena)
 {
@@ -73,7 +73,7 @@ static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, u
 	return true;
 }
 
-/* The layer of a stage nearest to the next (or previous) stage; MQ_NONE = none. */
+/* The last (or first) layer of a stage; MQ_NONE = none. */
 static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t stage, bool last)
 {
 	uint32_t layers = space->problem->q->model->n_layers, found = MQ_NONE;
@@ -108,7 +108,7 @@ static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, 
 	return true;
 }
 
-/* In models without layers: n ops at the end (or the start) of the stage. */
+/* For models without layers: moves n ops from the end (or start) of a stage. */
 static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from, uint32_t to, uint32_t n,
 		     const struct mq_config *like, struct mq_arena *arena)
 {
@@ -149,7 +149,7 @@ bool mq_stages_boundary(const struct mq_move_space *space, struct mq_plan *plan,
 
 /* ---- other stages ---------------------------------------------------------------------------------- */
 
-/* Devices of one replica of a stage; 0 where its configs are not all batch x rest. */
+/* Devices per replica of a stage; 0 if its configs differ in that, or split experts. */
 static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)
 {
 	uint32_t width = 0;
@@ -193,7 +193,7 @@ bool mq_stages_width(struct mq_plan *plan, const struct mq_stages *v, uint32_t a
 	n = y->n_devices + give;
 	uint32_t *more = mq_arena_array(arena, n, uint32_t), *fewer = mq_arena_array(arena, left, uint32_t);
 
-	/* the replica next to the other stage */
+	/* gives the replica that is next to the other stage */
 	memcpy(fewer, a < b ? x->device : x->device + give, left * sizeof(*fewer));
 	memcpy(a < b ? more + give : more, y->device, y->n_devices * sizeof(*more));
 	memcpy(a < b ? more : more + y->n_devices, a < b ? x->device + left : x->device, give * sizeof(*more));
@@ -202,7 +202,7 @@ bool mq_stages_width(struct mq_plan *plan, const struct mq_stages *v, uint32_t a
 	return true;
 }
 
-/* Samples of a micro-batch that a stage computes in a second, all layers being its own. */
+/* Speed of a stage: micro-batches per second if it held the whole model and its tensor parallelism were free. */
 static double stage_speed(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_config *c,
 			  struct mq_arena *arena)
 {
@@ -237,7 +237,7 @@ bool mq_stages_deal(const struct mq_move_space *space, struct mq_plan *plan, str
 	layers.head_s = first ? 0 : layers.head_s;
 	layers.tail_s = first + n < v.stages ? 0 : layers.tail_s;
 	mq_layers_cut(&layers, speed, n, count);
-	/* what goes on to the next stage, from the first on; then what comes back, from the last on */
+	/* first pass: layers that go to the next stage; second pass, from the last stage: those that go back */
 	for (uint32_t i = 0; i + 1 < n; i++) {
 		over += (int64_t)v.layers[first + i] - count[i];
 		flow[i] = over;

@@ -1,4 +1,4 @@
-/* switches.c - the decisions of a plan that no config holds, as moves: see moves.h. SPDX-License-Identifier: Apache-2.0 */
+/* switches.c - decisions of the whole plan as moves: see switches.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/switches.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "maquette/engine.h"
 #include "lib/plans.h"
 
-/* What of `matters` in decisions.h the plan has. */
+/* MQ_NEEDS_... flags (decisions.h) that the plan meets. */
 static uint32_t properties(const struct mq_plan *plan)
 {
 	uint32_t has = mq_plan_properties(plan) | MQ_NEEDS_GROUP;
@@ -22,7 +22,7 @@ static uint32_t properties(const struct mq_plan *plan)
 	return has;
 }
 
-/* Devices of the machine that the first config's first device is in. */
+/* Devices of the machine of the plan's first device. */
 static uint32_t node_size(const struct mq_problem *problem, const struct mq_plan *plan)
 {
 	const struct mq_cluster *cluster = problem->q->cluster;
@@ -33,7 +33,7 @@ static uint32_t node_size(const struct mq_problem *problem, const struct mq_plan
 	return n;
 }
 
-static bool shards(const struct mq_plan *plan)
+static bool is_sharded(const struct mq_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		if (plan->config[i].sync >= MQ_SYNC_ZERO1 && plan->config[i].sync <= MQ_SYNC_ZERO3)
@@ -46,7 +46,7 @@ static double present(const struct mq_problem *problem, const struct mq_plan *pl
 	return mq_plan_leaves(plan, id) ? mq_software_default(mq_software_of(problem), id) : mq_plan_value(plan, id);
 }
 
-/* Values worth a try; the present one may be among them. */
+/* Candidate values of a decision; the current one may be among them. */
 static uint32_t values(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
 		       double value[MQ_SWITCH_VALUES])
 {
@@ -64,13 +64,14 @@ static uint32_t values(const struct mq_problem *problem, const struct mq_plan *p
 		break;
 	case MQ_DECISION_ZERO_GROUP:
 		node = node_size(problem, plan);
-		for (int i = -1; i <= 2 && shards(plan); i++)
+		for (int i = -1; i <= 2 && is_sharded(plan); i++)
 			value[n++] = i < 0 ? 0 : node * (1 << i);
 		break;
 	case MQ_DECISION_RECOMPUTE_NUM_LAYERS:
 		for (uint32_t i = 0; i < 4; i++)
 			value[n++] = floor(problem->q->model->n_layers / mq_plan_stage_count(plan) * i / 4.0);
-		for (double fewer = 1; fewer <= 4 && fewer < now; fewer *= 2) /* as few as memory takes */
+		for (double fewer = 1; fewer <= 4 && fewer < now;
+		     fewer *= 2) /* a little less recomputation, in case memory allows */
 			value[n++] = now - fewer;
 		break;
 	case MQ_DECISION_BUCKET:
@@ -78,7 +79,7 @@ static uint32_t values(const struct mq_problem *problem, const struct mq_plan *p
 		value[n++] = now > 0 ? now * 4 : 25e6;
 		value[n++] = now > 0 ? now / 4 : 100e6;
 		break;
-	default: /* protocols are NCCL's to choose; layers on the host are a move of their own */
+	default: /* NCCL chooses protocols; offloaded layers are the move OFFLOAD */
 		break;
 	}
 	return n;
@@ -108,7 +109,7 @@ void mq_switch_set(const struct mq_problem *problem, struct mq_plan *plan, enum 
 	mq_plan_set_value(plan, id, value);
 	if (d->zero_is_open)
 		return;
-	/* a plan that says what the software does anyway is the plan that leaves it */
+	/* a value equal to the software's default is stored as unset */
 	if (value == mq_software_default(mq_software_of(problem), id)) {
 		plan->explicit &= ~d->bit;
 		mq_plan_set_value(plan, id, 0);

@@ -6,13 +6,13 @@
 #include "maquette/rng.h"
 #include "lib/plans.h"
 
-/* ---- which exchanges change nothing --------------------------------------------------------------- */
+/* ---- exchanges that change no result --------------------------------------------------------------- */
 
 struct search {
 	const struct mq_cluster *cluster;
 	const struct mq_classes *classes;
 	const struct mq_route **route; /* [n * n]; NULL on the diagonal */
-	uint32_t n, *to, *link_to;     /* the exchange that is looked at */
+	uint32_t n, *to, *link_to;     /* the exchange under test: device -> device, link -> link */
 };
 
 static bool all_routes(struct search *s, struct mq_arena *arena)
@@ -27,7 +27,7 @@ static bool all_routes(struct search *s, struct mq_arena *arena)
 	return true;
 }
 
-/* Is the route between two devices, renamed, the one between their new names? */
+/* Does the exchange map the route from a to b onto the route between their images? */
 static bool maps(struct search *s, uint32_t a, uint32_t b)
 {
 	const struct mq_route *from = s->route[a * s->n + b], *to = s->route[s->to[a] * s->n + s->to[b]];
@@ -45,9 +45,9 @@ static bool maps(struct search *s, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* Exchanges n devices for n others; since every exchange is its own inverse, links that are mapped are mapped one to
- * one. */
-static bool exchanges(struct search *s, const uint32_t *x, const uint32_t *y, uint32_t n)
+/* Is exchanging x[n] and y[n] a symmetry of the cluster? An exchange is its own inverse, so a consistent map of links
+ * is one to one. */
+static bool is_symmetry(struct search *s, const uint32_t *x, const uint32_t *y, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!mq_classes_exchange(s->cluster, s->classes, x[i], y[i]))
@@ -95,7 +95,7 @@ static void add_child(struct mq_symmetry *m, uint32_t part, uint32_t child, uint
 	p->size += p->leaf ? 1 : m->part[child].size;
 }
 
-/* Adds a part to another; it is like the first child that it can be exchanged with. */
+/* Adds a child to a part; its `like` is the first child that it can be exchanged with. */
 static void add_below(struct search *s, struct mq_symmetry *m, uint32_t parent, uint32_t child)
 {
 	uint32_t x[MQ_SYMMETRY_MOST], y[MQ_SYMMETRY_MOST], like = m->part[parent].n;
@@ -106,14 +106,14 @@ static void add_below(struct search *s, struct mq_symmetry *m, uint32_t parent, 
 
 		if (m->part[parent].like[i] == i && other->size == n) {
 			list_devices(m, other, y);
-			if (exchanges(s, x, y, n))
+			if (is_symmetry(s, x, y, n))
 				like = i;
 		}
 	}
 	add_child(m, parent, child, like);
 }
 
-/* The devices of a machine in groups of those that can be exchanged for each other. */
+/* The part of a machine: its devices in groups of interchangeable ones. */
 static uint32_t make_machine(struct search *s, struct mq_symmetry *m, uint32_t node, struct mq_arena *arena)
 {
 	uint32_t first = m->n_parts, last, machine;
@@ -124,7 +124,7 @@ static uint32_t make_machine(struct search *s, struct mq_symmetry *m, uint32_t n
 		if (s->cluster->device[d].node != node)
 			continue;
 		for (uint32_t g = first; g < m->n_parts && group == MQ_NONE; g++)
-			if (exchanges(s, &m->part[g].child[0], &d, 1))
+			if (is_symmetry(s, &m->part[g].child[0], &d, 1))
 				group = g;
 		if (group == MQ_NONE)
 			group = add_part(m, true, s->n, arena);
@@ -162,7 +162,7 @@ void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes 
 
 struct renaming {
 	const struct mq_symmetry *symmetry;
-	const uint64_t *role; /* [devices] what a device does in the plan */
+	const uint64_t *role; /* [devices] hash of what the device does in the plan */
 	uint32_t *to;         /* [devices] */
 };
 
@@ -173,7 +173,7 @@ struct child {
 
 MQ_COMPARE(by_hash, struct child, MQ_ORDER(a->hash, b->hash) ?: MQ_ORDER(a->index, b->index))
 
-/* The children of a part, those that can be exchanged sorted by what they do. order[i] takes the place of i. */
+/* The children of a part, interchangeable ones sorted by hash of role. order[i] takes the place of child i. */
 static void sort_children(const struct renaming *r, const struct mq_symmetry_part *p, struct child *order);
 
 static uint64_t hash_of(const struct renaming *r, const struct mq_symmetry_part *p)
@@ -209,7 +209,7 @@ static void sort_children(const struct renaming *r, const struct mq_symmetry_par
 	}
 }
 
-/* The devices of `from` get the names of those of `to`, a part that it can be exchanged with, or the same. */
+/* Maps the devices of `from` onto those of `to`, an interchangeable part or the same one. */
 static void rename_part(struct renaming *r, const struct mq_symmetry_part *from, const struct mq_symmetry_part *to)
 {
 	struct child order[MQ_SYMMETRY_MOST];
@@ -225,7 +225,7 @@ static void rename_part(struct renaming *r, const struct mq_symmetry_part *from,
 	}
 }
 
-/* What a device does: its coordinates in the configs that it is in, each named after the first op that has it. */
+/* A device's role: a hash of its coordinates in the configs that it is in, each config named by its first op. */
 static uint64_t *roles_of(const struct mq_plan *plan, uint32_t n_devices, struct mq_arena *arena)
 {
 	uint64_t *role = mq_arena_array(arena, n_devices, uint64_t);
