@@ -1,13 +1,13 @@
-/* fine_tune.c - see fine_tune.h. A model of which a part is trained.
+/* fine_tune.c - see fine_tune.h. Turns a model into one of which a part is trained.
  *
- * An adapter of a GEMM [m x k][k x n] is two GEMMs, [m x k][k x r] and [m x r][r x n], and a sum. Adapters of parts of
- * a GEMM (queries alone) are each a pair, of that part's columns. Under tensor parallelism they are divided as
- * Megatron's ParallelLinearAdapter is: the first as the GEMM itself, the second by columns.
+ * A LoRA adapter of a GEMM [m x k][k x n] is two GEMMs, [m x k][k x r] and [m x r][r x n], and a sum. Adapters of parts
+ * of a GEMM (queries alone) are one pair per part, of its columns. Tensor parallelism splits them as Megatron's
+ * ParallelLinearAdapter: the first as the GEMM itself, the second by columns.
  *
- * Gradients flow back to what is trained, and no further: an op without anything trained before it has no backward
- * pass. A frozen GEMM makes the gradient of its input alone, so that nobody keeps its input for it.
+ * Gradients flow back as far as the first trained op: ops before it have no backward pass. A frozen GEMM computes the
+ * gradient of its input alone, so its input is not saved for it.
  *
- * Not modelled: adapters of convolutions, of embeddings and of the head; magnitudes of weights (DoRA).
+ * Not modelled: adapters of convolutions, embeddings and the head; DoRA.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/fine_tune.h"
 
@@ -57,7 +57,7 @@ enum mq_status mq_tuning_read(const char *what, const char *text, struct mq_aren
 
 enum part { WHOLE, QUERIES, KEYS, GATE };
 
-/* What frameworks call the GEMMs of a layer, and what part of one here it is. `op` may be a pattern. */
+/* Frameworks' names of a layer's GEMMs, and the op and columns here. `op` may be a pattern. */
 static const struct target {
 	const char *words, *op;
 	enum part part;
@@ -111,7 +111,7 @@ static double columns_of(const struct mq_model *m, uint32_t op, enum part part)
 	return n;
 }
 
-/* Columns of the op with an adapter by this word; 0: it is not meant. */
+/* Columns of the op that this word gives an adapter; 0: none. */
 static double meant_by(const struct mq_model *m, uint32_t op, const char *word)
 {
 	const char *name = local_name(&m->op[op]);
@@ -151,7 +151,7 @@ struct adapting {
 	const struct mq_model *from;
 	struct mq_arena *arena;
 	struct mq_model_builder b;
-	uint32_t *base, *out; /* [ops of `from`] the op itself, and what its readers read */
+	uint32_t *base, *out; /* [ops of `from`] the op's copy, and the op that its consumers read */
 };
 
 static uint32_t add_like(struct adapting *a, const struct mq_op *like, const char *name, enum mq_adapter adapter)
@@ -166,7 +166,7 @@ static uint32_t add_like(struct adapting *a, const struct mq_op *like, const cha
 	return id;
 }
 
-/* Multiplies what a GEMM's columns and depth make of its amounts. */
+/* Scales a GEMM's amounts to depth k and n columns, trained. */
 static void resize(struct mq_op *op, double k, double n)
 {
 	double cols = n / op->n, depth = k / op->k, matrices = op->count > 0 ? op->count : 1;
@@ -193,7 +193,7 @@ static void inputs_of(struct adapting *a, uint32_t from, uint32_t to)
 	}
 }
 
-/* The two GEMMs of an adapter of `columns` of a GEMM; returns the second. */
+/* Adds the two GEMMs of an adapter of `columns` columns; returns the second. */
 static uint32_t add_pair(struct adapting *a, uint32_t from, double columns, const char *suffix)
 {
 	const struct mq_op *like = &a->from->op[from];
@@ -204,7 +204,7 @@ static uint32_t add_pair(struct adapting *a, uint32_t from, double columns, cons
 	resize(op, like->k, rank);
 	op->dropout = a->tuning->dropout > 0;
 	op->extent[MQ_DIM_OUT] = rank;
-	op->saved = op->output; /* what the second reads */
+	op->saved = op->output; /* the input of the second */
 	double hidden = op->output;
 	inputs_of(a, from, in);
 	uint32_t out = add_like(a, like, mq_arena_printf(a->arena, "%s.lora%s_b", like->name, suffix), MQ_ADAPTER_OUT);
@@ -218,7 +218,7 @@ static uint32_t add_pair(struct adapting *a, uint32_t from, double columns, cons
 	return out;
 }
 
-/* The op that adds the adapters' outputs to the GEMM's. */
+/* Adds the op that sums the outputs of GEMM and adapters. */
 static uint32_t add_sum(struct adapting *a, uint32_t from)
 {
 	const struct mq_op *like = &a->from->op[from];
@@ -246,7 +246,7 @@ static void adapt_op(struct adapting *a, uint32_t from, bool *used)
 			continue;
 		used[w] = true;
 		bool whole = columns == a->from->op[from].n;
-		if (n && whole) /* "all-linear+qkv" means it once */
+		if (n && whole) /* "all-linear+qkv" adapts qkv once */
 			continue;
 		out[n++] = add_pair(a, from, columns, whole ? "" : mq_arena_printf(a->arena, ".%s", word));
 		sum += columns / a->from->op[from].n;
@@ -307,7 +307,7 @@ static enum mq_status add_adapters(const struct mq_tuning *tuning, struct mq_are
 	return mq_model_finish(&a.b, model, err);
 }
 
-/* ---- what is left of the backward pass --------------------------------------------------------- */
+/* ---- the rest of the backward pass ------------------------------------------------------------- */
 
 static bool has_trained(const struct mq_model *m, const struct mq_op *op)
 {
@@ -319,8 +319,8 @@ static bool has_weights(const struct mq_op *op)
 	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER;
 }
 
-/* Does any reader of the op's output need it again in the backward pass? Frozen weights do not, nor does an adapter
- * that keeps what dropout leaves of it. */
+/* Does any consumer of the op's output need it in the backward pass? Frozen weights do not, nor does an adapter that
+ * saves the output of its dropout. */
 static bool needed_again(const struct mq_model *m, uint32_t op)
 {
 	MQ_EACH_OUT(m, op, e) {
@@ -357,7 +357,7 @@ static void settle_op(struct mq_model *m, uint32_t id, bool reached, bool input)
 		op->saved -= op->output;
 }
 
-/* Ops before which nothing is trained have no backward pass, the others as much of it as is asked for. */
+/* Removes the backward pass of ops before the first trained op, and the unneeded part of the others'. */
 static bool settle(struct mq_model *m, struct mq_arena *arena)
 {
 	bool *reached = mq_arena_array(arena, m->n_ops, bool), any = false;

@@ -1,8 +1,7 @@
 /* model.c - building, checking and summing up models: see model.h.
  *
- * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id that is ready, so
- * that a graph that is in order already keeps its ids. Edges that join the same two ops are one tensor used twice: they
- * become one edge. SPDX-License-Identifier: Apache-2.0 */
+ * mq_model_finish sorts the ops topologically by Kahn's algorithm, lowest ready id first, so that a sorted graph keeps
+ * its ids. Parallel edges are one tensor used twice and become one edge. SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "model/format.h"
 #include "maquette/kernel.h"
@@ -85,7 +84,7 @@ static void index_edges(struct mq_model *m, struct mq_arena *arena)
 		}
 	}
 	m->n_edges = kept;
-	if (!m->edge) /* loops over no edges add to it all the same */
+	if (!m->edge) /* loops without edges still do arithmetic on the pointer */
 		m->edge = mq_arena_array(arena, 1, struct mq_edge);
 	m->out_first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
 	for (uint32_t i = 0; i < m->n_edges; i++)
@@ -126,7 +125,7 @@ static uint32_t heap_pop(struct heap *h)
 	return least;
 }
 
-/* `blocked` counts the inputs still missing; walks back through blocked ops until one repeats. */
+/* Finds a cycle: walks back through blocked ops until one repeats. blocked: number of missing inputs. */
 static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blocked, struct mq_arena *arena,
 				   struct mq_err *err)
 {
@@ -164,7 +163,7 @@ static void renumber_profile(struct mq_model *m, const uint32_t *order, struct m
 	}
 }
 
-/* order[new id] = old id. Profile tables filled before are renumbered along. */
+/* order[new id] = old id. Also renumbers profile tables that are already filled. */
 static void renumber(struct mq_model *m, const uint32_t *order, struct mq_arena *arena)
 {
 	uint32_t *id_of = mq_arena_array(arena, m->n_ops, uint32_t);

@@ -1,13 +1,14 @@
-/* pad.c - a model with its vocabulary padded, as training software does so that every tensor-parallel rank gets an
- * aligned share (Megatron-LM's --make-vocab-size-divisible-by).
+/* pad.c - pads the vocabulary of a model, so that every tensor-parallel rank gets an aligned share (Megatron-LM's
+ * --make-vocab-size-divisible-by).
  *
- * What grows in proportion: the table, the head's columns, and all of the loss. SPDX-License-Identifier: Apache-2.0 */
+ * The embedding table, the head's columns and all of the loss grow in proportion. SPDX-License-Identifier: Apache-2.0
+ * */
 #include <math.h>
 #include <string.h>
 
 #include "maquette/model.h"
 
-/* The vocabulary lies along this dimension of the op; MQ_N_DIMS = along none. */
+/* The dimension of the op that is the vocabulary; MQ_N_DIMS = none. */
 static enum mq_dim vocab_dim(const struct mq_model *m, const struct mq_op *op)
 {
 	if (op->layer != MQ_NONE || !m->vocab)
@@ -31,7 +32,7 @@ static void grow(struct mq_op *op, enum mq_dim dim, double padded)
 {
 	double factor = padded / op->extent[dim];
 
-	op->extent[dim] = padded; /* to the last bit: kernels ask whether rows are aligned */
+	op->extent[dim] = padded; /* exact: kernels check whether rows are aligned */
 	op->param *= factor;
 	op->fixed_bwd *= factor;
 	if (dim == MQ_DIM_IN)

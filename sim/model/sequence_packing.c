@@ -10,7 +10,7 @@
 
 enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16 * 1000 * 1000 };
 
-/* ---- which documents ------------------------------------------------------------------------------------ */
+/* ---- lengths of documents ------------------------------------------------------------------------------- */
 
 static enum mq_status read_lognormal(const char *what, const char *text, struct mq_arena *arena,
 				     struct mq_sequence_packing *d, struct mq_err *err)
@@ -71,7 +71,7 @@ static double draw(const struct mq_sequence_packing *d, struct mq_rng *rng)
 	return fmax(1, round(length));
 }
 
-/* Sum of squares of a sequence's documents over the square of its length. */
+/* Sum of the squares of the document lengths / square of the sequence length. */
 static double squares(const struct mq_sequence_packing *d, uint32_t sequence)
 {
 	double sum = 0, begin = 0;
@@ -120,9 +120,9 @@ enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *d, double se
 	return MQ_OK;
 }
 
-/* ---- who has how much ------------------------------------------------------------------------------------- */
+/* ---- work per rank ---------------------------------------------------------------------------------------- */
 
-/* Work of the tokens from `lo` to `hi` of a sequence / that of all tokens of a whole one. */
+/* Attention work of tokens `lo` to `hi` of a packed sequence / that of a whole sequence of one document. */
 static double of_tokens(const struct mq_sequence_packing *d, uint32_t sequence, double lo, double hi, bool causal)
 {
 	double sum = 0, begin = 0;
@@ -139,7 +139,7 @@ static double of_tokens(const struct mq_sequence_packing *d, uint32_t sequence, 
 	return sum / (d->seq * d->seq);
 }
 
-/* What the fullest rank of a replica has of a micro-batch, over the mean share of whole sequences. */
+/* Work of a replica's fullest rank in a micro-batch / the mean share of whole sequences. */
 static double of_micro_batch(const struct mq_sequence_packing *d, const struct mq_sequence_packing_plan *p,
 			     uint32_t replica, uint32_t m)
 {
@@ -163,7 +163,7 @@ static double of_micro_batch(const struct mq_sequence_packing *d, const struct m
 	return most;
 }
 
-/* Micro-batches one after another through stages that each takes as long. */
+/* Work of the micro-batches of a pipeline: total and largest. */
 struct shop {
 	double sum, largest;
 };

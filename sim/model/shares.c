@@ -1,5 +1,5 @@
-/* shares.c - what one device holds of a split op: parameters, kept activations, optimizer state. What each split
- * divides: model_kernels.c. SPDX-License-Identifier: Apache-2.0 */
+/* shares.c - one device's part of a split op: parameters, saved activations, optimizer state. model_kernels.c lists
+ * what each split divides. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/model.h"
@@ -41,7 +41,7 @@ double mq_operand_B(enum mq_gemm_dtype gemm, enum mq_dtype dtype)
 	return size_B[gemm];
 }
 
-/* Frozen matrices but those in NF4 are held as operands of the same name. */
+/* Frozen matrices, except in NF4, are stored in the type of the GEMM operand. */
 _Static_assert(MQ_FROZEN_NVFP4 - MQ_FROZEN_AS_DTYPE == (int)MQ_GEMM_FP4, "their types in the same order");
 static enum mq_gemm_dtype held_as(const struct mq_op *op)
 {
@@ -61,7 +61,7 @@ bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train)
 							   mq_operand_dtype(mq_op_gemm_dtype(op, train), train->dtype));
 }
 
-/* Kept activations are split as the op's output is; partial sums along IN are whole. */
+/* Saved activations are split like the op's output; partial sums along IN are not divided. */
 static double kept_share(double elems, const struct mq_share *share)
 {
 	double parts = 1;

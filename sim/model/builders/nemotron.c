@@ -1,9 +1,10 @@
 /* nemotron.c - the built-in stacks with state-space layers: mamba2 (Dao and Gu 2024, published sizes) and nemotron-h,
  * which mixes them with attention, feed-forward and expert layers.
  *
- * Sizes (platforms/models/sizes.json): Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848) and the
- * published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared ReLU (one matrix up);
- * attention has no position encoding. Any dimension may be changed by an option. SPDX-License-Identifier: Apache-2.0 */
+ * Sizes (platforms/models/sizes.json): Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3
+ * Nano (2512.20848) and the published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared
+ * ReLU (one matrix up); attention has no position encoding. Any dimension may be changed by an option.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"
@@ -35,7 +36,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	struct mq_transformer *t = &o.t;
 
 	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
-	/* Of another width, the heads of the state-space layers are as many as make twice that. */
+	/* Another hidden size changes the number of state-space heads: their total width is twice the hidden size. */
 	if (t->hidden && t->hidden != published.t.hidden)
 		published.t.mamba.heads = 2 * t->hidden / mq_either(t->mamba.head_dim, published.t.mamba.head_dim);
 	published.t.head_dim = 128;

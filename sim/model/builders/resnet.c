@@ -25,12 +25,12 @@ struct net {
 	struct mq_arena *arena;
 	uint8_t *traits; /* per op, see image.h */
 	uint32_t n_traits, traits_room;
-	uint32_t layer; /* of the ops added next; MQ_NONE outside the blocks */
+	uint32_t layer; /* layer of the ops added next; MQ_NONE outside the blocks */
 	const char *prefix;
 	bool train;
 };
 
-/* Square, padded so that the image keeps its size, divided by the step. */
+/* A square window with "same" padding: the output is the image divided by the stride. */
 struct kernel {
 	uint32_t filters, size, stride, groups;
 };
@@ -41,7 +41,7 @@ struct bottleneck {
 	uint32_t base, width, groups, stride;
 };
 
-/* ---- layers, chained: each takes a tensor and gives the next -------------------------------------- */
+/* ---- layers: each takes a tensor and returns the next --------------------------------------------- */
 
 static double elems_of(struct tensor t)
 {
@@ -119,7 +119,7 @@ static struct tensor batch_norm(struct net *net, const char *name, struct tensor
 	const struct tensor out = { add(net, MQ_OP_NORM, name, MQ_NEEDS_INPUT), in.shape };
 
 	mq_amounts_norm(at(net, out.op), &in.shape, 4, net->train);
-	at(net, out.op)->param = 2 * in.shape.c; /* scale, shift; averages are not trained */
+	at(net, out.op)->param = 2 * in.shape.c; /* scale and shift; running averages are not trained */
 	join(net, in, out.op);
 	return out;
 }
@@ -182,7 +182,7 @@ static struct tensor bottleneck(struct net *net, struct tensor in, const struct 
 	return relu(net, "relu", residual(net, "add", x, skip));
 }
 
-/* Fully connected, over all elements of the tensor; in training the softmax cross-entropy behind it. */
+/* A fully connected layer over the flattened tensor; in training also the softmax cross-entropy. */
 static void classify(struct net *net, struct tensor in, uint32_t classes)
 {
 	const struct tensor logits = { add(net, MQ_OP_GEMM, "classifier", MQ_NEEDS_INPUT), { classes, 1, 1 } };

@@ -1,12 +1,12 @@
 /* seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019), transformer (Vaswani et al. 2017,
  * base and big), bart (Lewis et al. 2019) and whisper (Radford et al. 2022).
  *
- * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's output. T5: RMS norms
- * before each part, no biases, a table of relative positions in the first attention of each stack, one embedding for
- * both sides and the head. Vaswani's: layer norms behind each part, biases in the feed-forward part (and, as in most
- * code, in attention), fixed sine positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on
- * each side and a norm behind the embedding. Whisper: norms before each part, biases, GELU; its encoder reads 3000 frames
- * of a spectrum through two convolutions, the second of which halves them. SPDX-License-Identifier: Apache-2.0 */
+ * Layers are numbered over both stacks: encoder first, then decoder, whose blocks attend to the encoder's output. T5:
+ * pre-RMS norms, no biases, a table of relative positions in the first attention of each stack, one embedding for both
+ * sides and the head. transformer: post-layer norms, biases in the MLP (and, as in most code, in attention), fixed sine
+ * positions, one shared embedding. BART: as transformer, with GELU, learned positions on each side and a norm after the
+ * embedding. Whisper: pre-norms, biases, GELU; its encoder reads 3000 frames of a spectrogram through two convolutions,
+ * the second with stride 2. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -45,8 +45,8 @@ static const struct mq_opt opts[] = {
 };
 
 enum {
-	T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
-	BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
+	T5_BUCKETS = 32,           /* buckets of relative positions */
+	BART_POSITIONS = 1024 + 2, /* learned positions, after two unused rows */
 	WHISPER_TOKENS = 448,
 };
 
@@ -132,7 +132,7 @@ static uint32_t embed(struct stacks *s, uint32_t owner)
 	return id;
 }
 
-/* Two convolutions over three frames each, as GEMMs. */
+/* Two convolutions of width three over the frames, as GEMMs. */
 static uint32_t listen(struct stacks *s)
 {
 	struct mq_net *net = &s->net;
@@ -147,20 +147,20 @@ static uint32_t listen(struct stacks *s)
 	return mq_net_activation(net, "activation2", x, h, MQ_ACT_GELU);
 }
 
-/* What comes behind the embedding: learned positions, and in BART a norm. */
+/* After the embedding: learned positions, and in BART a norm. */
 static uint32_t place(struct stacks *s, uint32_t embedding)
 {
 	struct mq_net *net = &s->net;
 
 	if (!s->bart && !s->whisper)
 		return embedding;
-	/* backward: the table's gradient; the stream's passes through */
+	/* backward: gradient of the table; the stream's passes unchanged */
 	uint32_t id = mq_net_step(net, "position", embedding, s->o.t.hidden, &(struct mq_step){ 1, 1, 1, 1, 1, 0 });
 	mq_net_at(net, id)->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.t.hidden;
 	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.t.hidden) : id;
 }
 
-/* What stands behind the last block of a stack. */
+/* The norm after the last block of a stack, if norms come first in the blocks. */
 static uint32_t last_norm(struct stacks *s, const char *prefix, uint32_t x)
 {
 	leave(s, prefix);

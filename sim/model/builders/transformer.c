@@ -1,8 +1,9 @@
 /* transformer.c - the built-in transformers of one stack: gpt, llama, moe (Mixtral, DeepSeek-MoE), bert.
  *
- * Sizes (platforms/models/sizes.json) are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table (Narayanan et al. 2021,
- * Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et al. 2024); DeepSeekMoE (Dai et al. 2024); BERT
- * (Devlin et al. 2018). Any dimension may be changed by an option. SPDX-License-Identifier: Apache-2.0 */
+ * Sizes (platforms/models/sizes.json) are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table
+ * (Narayanan et al. 2021, Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et al. 2024); DeepSeekMoE
+ * (Dai et al. 2024); BERT (Devlin et al. 2018). Any dimension may be changed by an option. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"
@@ -33,7 +34,7 @@ static bool flag(uint32_t given, bool otherwise)
 	return given ? given == 2 : otherwise;
 }
 
-/* What the size says where the user does not. Its narrower dimensions belong to its width: another width drops them. */
+/* Takes from the size what the user left out; ffn and head counts only if the hidden size is the published one. */
 static void complete(struct options *o, struct options *p)
 {
 	bool wide = !o->t.hidden || o->t.hidden == p->t.hidden;
@@ -93,7 +94,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 		return mq_bad(err, "%s is not trained on spans; use the model 'bert'", what);
 	if (t->headless && (t->mtp || t->pretrain_heads))
 		return mq_bad(err, "%s: head=false beside %s", what, t->mtp ? "mtp" : "BERT's heads");
-	if (!t->rotary) /* a learned table, as long as the sequences; BERT's has 512 rows */
+	if (!t->rotary) /* a learned position table with a row per token; BERT's has 512 */
 		t->positions = request->seq ? request->seq : t->seq;
 	if (t->token_types && t->positions < 512)
 		t->positions = 512;

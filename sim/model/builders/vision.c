@@ -1,13 +1,13 @@
-/* vision.c - the built-in transformers of images: vit (Dosovitskiy et al. 2020, sizes of its table 1) and dit (Peebles
- * and Xie, "Scalable diffusion models with transformers", 2022: XL/2 and its smaller sizes, adaLN-Zero).
+/* vision.c - the built-in vision transformers: vit (Dosovitskiy et al. 2020, sizes of its table 1), dit (Peebles and
+ * Xie, "Scalable diffusion models with transformers", 2022: XL/2 and smaller sizes, adaLN-Zero) and flux.
  *
- * Both cut an image into patches, each a token. ViT adds a token for the class and a learned position; its classifier
- * looks at that token alone. DiT works on latent images: a sample's noise level and class become one vector (two layers
- * for the level, a table for the class), from which each block makes six vectors of the stream's width that shift,
- * scale and gate; the last layer makes two, and a GEMM back to patches of twice the channels (noise and its
- * variance). flux (Black Forest Labs 2024; singles=0: Stable Diffusion 3, Esser et al. 2024, whose Q and K are not normed
- * and rotated): patches of the latent image and tokens of a text meet in one attention, in blocks with weights for each
- * (double), then of one stream whose attention and feed-forward part share their GEMMs (single). Not modelled: encoders.
+ * Each patch of the image is a token. ViT adds a class token and learned positions; its classifier reads that token
+ * alone. DiT works on latent images: timestep and class make one conditioning vector (an MLP for the timestep, a table
+ * for the class), from which each block makes six vectors of the hidden size that shift, scale and gate (adaLN); the
+ * last layer makes two, and a GEMM gives patches of twice the channels (noise and its variance). flux (Black Forest
+ * Labs 2024; singles=0: Stable Diffusion 3, Esser et al. 2024, without norms and rotary embedding of Q and K): patches
+ * of the latent image and text tokens share attention, first in blocks with separate weights per stream (double), then
+ * in one stream whose attention and MLP share their GEMMs (single). Not modelled: text and image encoders.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct options {
 #define DIM(field, max, help)          MQ_U32(struct mq_transformer, field, 0, 1, max, help)
 #define OWN(field, initial, max, help) MQ_U32(struct options, field, initial, 1, max, help)
 
-enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
+enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines of a timestep */
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s; flux dev schnell"),
@@ -46,7 +46,7 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-/* Element-wise over the stream with vectors of the sample: a shift and a scale, or a gate. */
+/* An element-wise op over the stream with per-sample vectors: shift and scale, or a gate. */
 static uint32_t modulate(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width,
 			 double flop)
 {
@@ -56,7 +56,7 @@ static uint32_t modulate(struct mq_net *net, const char *name, uint32_t stream, 
 	return id;
 }
 
-/* A norm without weights of its own, shifted and scaled by the sample's vectors. */
+/* adaLN: a norm without weights, shifted and scaled by per-sample vectors. */
 static uint32_t shifted_norm(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width)
 {
 	uint32_t norm = mq_net_norm(net, name, stream, width);
@@ -65,7 +65,7 @@ static uint32_t shifted_norm(struct mq_net *net, const char *name, uint32_t stre
 	return modulate(net, mq_arena_printf(net->arena, "%s.shift", name), norm, vectors, width, 2);
 }
 
-/* One stream's Q, K and V, or what follows attention, of a block. */
+/* One stream's part of a block: half_in makes Q, K and V, half_out is everything after attention. */
 static uint32_t half_in(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t six)
 {
 	double h = t->hidden, width = (double)t->heads * t->head_dim;
@@ -87,7 +87,7 @@ static uint32_t half_out(struct mq_net *net, const struct mq_transformer *t, uin
 	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
 }
 
-/* Attention of all rows to all. flux: Q and K of each of `streams` have RMS norms of their own, and are rotated. */
+/* Full attention. flux: RMS norms per stream and rotary embedding of Q and K. */
 static uint32_t attend(struct mq_net *net, const struct mq_transformer *t, uint32_t qkv, uint32_t other,
 		       uint32_t streams)
 {
@@ -103,7 +103,7 @@ static uint32_t attend(struct mq_net *net, const struct mq_transformer *t, uint3
 	return id;
 }
 
-/* The last layer back to `out` elements a token; in training, behind it, the squared error of each. */
+/* The last layer, to `out` elements per token; in training also the squared error. */
 static void finish(struct mq_net *net, uint32_t stream, uint32_t vector, double h, double out, bool infer)
 {
 	double elems = net->rows * out;
@@ -125,7 +125,7 @@ static void finish(struct mq_net *net, uint32_t stream, uint32_t vector, double 
 	mq_net_join(net, x, id, out);
 }
 
-/* What comes with a sample besides, through two layers; added as it is written to what came before (MQ_NONE: nothing). */
+/* An MLP of two layers on per-sample data, added to the earlier conditioning vector (MQ_NONE: none). */
 static uint32_t condition(struct mq_net *net, const char *name, double width, double h, uint32_t before)
 {
 	const char *up = mq_arena_printf(net->arena, "%s.up", name);
@@ -144,7 +144,7 @@ static void build_dit(struct mq_net *net, const struct options *o, bool infer)
 	uint32_t stream = mq_net_patches(net, "image", out / 2, h, 0);
 	uint32_t level = condition(net, "level", FREQUENCIES, h, MQ_NONE);
 
-	mq_net_at(net, level)->param += (t->vocab + 1.0) * h; /* the classes' table, and that of no class */
+	mq_net_at(net, level)->param += (t->vocab + 1.0) * h; /* the class table, with a row for no class */
 	for (uint32_t i = 0; i < t->layers; i++) {
 		net->layer = i;
 		net->prefix = mq_arena_printf(net->arena, "layer%u.", i);
@@ -154,7 +154,7 @@ static void build_dit(struct mq_net *net, const struct options *o, bool infer)
 	finish(net, stream, level, h, out, infer);
 }
 
-/* streams: of the image and of the text, with rows[] tokens. */
+/* streams: image and text, of rows[] tokens. */
 static void double_block(struct mq_net *net, const struct mq_transformer *t, uint32_t streams[2], const double rows[2],
 			 uint32_t condition)
 {
@@ -190,7 +190,7 @@ static uint32_t single_block(struct mq_net *net, const struct mq_transformer *t,
 	uint32_t attention = attend(net, t, qkv, MQ_NONE, 1);
 
 	x = mq_net_gemm(net, "proj", attention, h + t->ffn, h);
-	net->b.model->edge[net->b.model->n_edges - 1].elems = net->rows * h; /* the rest is the feed-forward part's */
+	net->b.model->edge[net->b.model->n_edges - 1].elems = net->rows * h; /* the rest feeds the MLP */
 	mq_net_join(net, act, x, t->ffn);
 	return mq_net_residual(net, "residual1", modulate(net, "gate1", x, three, h, 1), stream, h);
 }
@@ -228,7 +228,7 @@ static void build_vit(struct mq_net *net, const struct options *o, bool infer)
 {
 	const struct mq_transformer *t = &o->t;
 	double pixels = (double)o->patch * o->patch * o->channels;
-	/* parameters: positions, and the token of the class */
+	/* parameters: positions and class token */
 	uint32_t x = mq_net_patches(net, "image", pixels, t->hidden, (net->rows + 1) * t->hidden);
 
 	x = mq_transformer_blocks(net, t, 0, x);

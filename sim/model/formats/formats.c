@@ -1,9 +1,9 @@
 /* formats.c - the table of model formats, and mq_model_load, which picks one.
  *
- * The table follows the files of this folder (formats.inc is generated from their names). A specification is a built-in
- * name with options, "gpt:layers=24", the name of a shipped graph, ORG/NAME of a shipped configuration, or a file, "model.onnx" or
- * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
- * order of their names whether a file is theirs. SPDX-License-Identifier: Apache-2.0 */
+ * The table lists the files of this folder (formats.inc is generated from their names). A specification is a built-in
+ * name with options, "gpt:layers=24", the name of a shipped graph, ORG/NAME of a shipped configuration, or a file,
+ * "model.onnx" or "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers probe a file in the
+ * order of their names. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ const char **mq_model_names(struct mq_arena *arena)
 	for (const char **file = mq_graph_files(NULL, arena); *file; file++) {
 		const char *name = mq_file_stem(*file, arena);
 
-		if (!n || strcmp(names[n - 1], name)) /* variants of one model follow each other */
+		if (!n || strcmp(names[n - 1], name)) /* variants of one model are adjacent */
 			MQ_PUSH(arena, names, n, room, name);
 	}
 	qsort(names, n, sizeof(*names), mq_by_text);
@@ -150,7 +150,7 @@ static const char *before_options(const char *spec, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
 }
 
-/* Of a user's file --seq may be an axis that is open (onnx.c). */
+/* In a user's file, --seq may set a symbolic axis (onnx.c). */
 static enum mq_status check_seq(const struct mq_model_request *request, const struct mq_model *model,
 				struct mq_err *err)
 {
@@ -159,7 +159,7 @@ static enum mq_status check_seq(const struct mq_model_request *request, const st
 	return mq_bad(err, "--seq %u: model '%s' has no sequences of tokens; leave it out", request->seq, model->name);
 }
 
-/* A builder's model, a graph, a file or a shipped configuration; *model NULL: none has that name. */
+/* Loads from a builder, a graph, a file or a shipped configuration; *model NULL: none has that name. */
 static enum mq_status load_known(const struct mq_model_request *request, struct mq_arena *arena,
 				 struct mq_model **model, struct mq_err *err)
 {

@@ -80,7 +80,7 @@ bool mq_graph_option(const char **text, struct mq_arena *arena, const char **key
 	return true;
 }
 
-/* The first option that a graph has not, NULL: it has all. */
+/* The first option that the graph lacks; NULL: it has all. */
 static const char *lacks(const json_t *head, const char *options, struct mq_arena *arena)
 {
 	const char *key, *value;
@@ -111,7 +111,7 @@ const char *mq_graph_parameters(const json_t *head, struct mq_arena *arena)
 	return json_is_true(json_object_get(head, "any_seq")) ? mq_arena_printf(arena, "%s,seq=N", text) : text;
 }
 
-/* The first parameter in which a variant is unlike the main graph although nothing asked for it; a size stands for all. */
+/* The first parameter in which a variant differs from the main graph without being asked for; `size` covers all. */
 static const char *unasked(const json_t *head, const json_t *main, const char *options, struct mq_arena *arena)
 {
 	const char *all = mq_arena_printf(arena, ",%s,", options), *key;
@@ -181,7 +181,7 @@ static enum mq_status amount(const struct reader *r, const struct mq_json_at *at
 	return MQ_OK;
 }
 
-/* The op of a name; MQ_NONE where the key is absent. */
+/* The op named by a key; MQ_NONE: the key is absent. */
 static enum mq_status op_named(const struct reader *r, const struct mq_json_at *at, const char *key, uint32_t *op,
 			       struct mq_err *err)
 {
@@ -290,7 +290,7 @@ static enum mq_status read_amounts(struct reader *r, uint32_t id, struct mq_err 
 	return MQ_OK;
 }
 
-/* Adds the op of a line without its amounts, unless it belongs to the other mode. */
+/* Adds the op of a line, without its amounts; skips ops of the other mode. */
 static enum mq_status add_op(struct reader *r, const struct mq_json_at *at, struct mq_err *err)
 {
 	const char *name, *kind, *mode;

@@ -1,10 +1,10 @@
 /* huggingface.c - models described by a Hugging Face config.json: families of one stack of blocks (lib/huggingface.c),
- * what builders of another kind make (T5, ViT, diffusers' DiT), and the text parts of models that also see or hear.
+ * models of other builders (T5, ViT, diffusers' DiT), and multimodal models by their text part and encoders.
  *
- * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a sequence has 4096
- * tokens, or max_position_embeddings where that is less.
+ * Newer models' max_position_embeddings far exceeds their training length: without --seq a sequence has 4096 tokens, or
+ * max_position_embeddings if that is less.
  *
- * Not modelled: further images of a sequence; pairs of samples of different devices (CLIP).
+ * Not modelled: several images per sequence; contrastive pairs across devices (CLIP).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <strings.h>
@@ -49,7 +49,7 @@ static enum mq_status unknown_family(const struct mq_hf_family *families, const 
 		*keys ? mq_arena_printf(arena, ", and no Llama: %s may change a layer", keys) : "");
 }
 
-/* What is left out or was assumed, for people. */
+/* Notes to the user: what is left out or assumed. */
 static const char *note_of(const struct mq_hf_family *family, const struct mq_json_at *at, const char *type,
 			   bool guessed, uint32_t mtp, struct mq_arena *arena)
 {
@@ -92,9 +92,9 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 	return MQ_OK;
 }
 
-/* ---- those that another builder makes ------------------------------------------------------------ */
+/* ---- models of other builders -------------------------------------------------------------------- */
 
-/* Is it a "model_type" of the list, or a class of diffusers' that begins with a word of it? */
+/* Is it a "model_type" in the list, or a diffusers class that begins with a word of it? */
 static bool is_type(const char *list, const char *type, const char *class, struct mq_arena *arena)
 {
 	const char *word;
@@ -105,7 +105,8 @@ static bool is_type(const char *list, const char *type, const char *class, struc
 	return false;
 }
 
-/* A row's option as the configuration says it. A text says whether it begins with the option's name ("gated-gelu"). */
+/* A row's option, as the configuration sets it. A text sets a flag if it begins with the option's name ("gated-gelu").
+ * */
 static enum mq_status read_option(const struct mq_json_at *at, const struct mq_csv *rows, uint32_t i,
 				  struct mq_arena *arena, const char **value, struct mq_err *err)
 {
@@ -144,7 +145,7 @@ static enum mq_status refuse_layers(const struct mq_json_at *at, struct mq_err *
 	return MQ_OK;
 }
 
-/* By the rows of huggingface_builders.csv; *model is NULL where none is of the type. */
+/* Builds by the rows of huggingface_builders.csv; *model is NULL if none has the type. */
 static enum mq_status build_other(const struct mq_json_at *at, const char *type, const char *class,
 				  const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
@@ -175,7 +176,7 @@ static enum mq_status build_other(const struct mq_json_at *at, const char *type,
 			 mq_bad(err, "%s/huggingface_builders.csv: no builder makes '%s'", dir, name);
 }
 
-/* The text part of a configuration that has several; the configuration itself where it is that. */
+/* The text part of a multimodal configuration; else the configuration itself. */
 static struct mq_json_at text_part(const struct mq_json_at *at)
 {
 	static const char *const keys[] = { "text_config", "llm_config", "language_config" };
@@ -198,11 +199,11 @@ static enum mq_status build_stack(const struct mq_json_at *top, const char *type
 	const char *note = NULL;
 
 	MQ_TRY(read_config(&at, type ? type : mq_hf_text_type(top), o->mtp, t, arena, &note, err));
-	/* What the text part leaves to the whole: is the head tied, how wide are vectors that are paired? */
+	/* The whole configuration says whether the head is tied and how wide contrastive embeddings are. */
 	MQ_TRY(mq_json_bool(top, "tie_word_embeddings", &t->tied, err));
 	if (t->contrast)
 		MQ_TRY(mq_json_u32(top, "projection_dim", 1, 1e8, &t->contrast, err));
-	if (type && !strchr(t->name, '/')) /* ORG/NAME says more */
+	if (type && !strchr(t->name, '/')) /* an ORG/NAME is the better name */
 		t->name = mq_arena_strdup(arena, type);
 	if (request->seq && !t->contrast)
 		t->seq = request->seq;
@@ -235,10 +236,10 @@ static enum mq_status build(const struct mq_json_at *top, const struct options *
 	MQ_TRY(build_other(&at, type, class, request, arena, model, err));
 	if (!*model)
 		return build_stack(top, type, o, t, request, arena, model, err);
-	return o->towers ? mq_hf_towers(top, o->image, t, arena, err) : MQ_OK; /* none is built beside those */
+	return o->towers ? mq_hf_towers(top, o->image, t, arena, err) : MQ_OK; /* other builders have no encoders */
 }
 
-/* `path`: what stands before the options in the specification. */
+/* path: the specification without its options. */
 static enum mq_status load_object(const char *name, const char *path, const json_t *object,
 				  const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
@@ -261,7 +262,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	return load_object(mq_file_stem(path, arena), path, json, request, arena, model, err);
 }
 
-/* ---- configurations that are shipped ------------------------------------------------------------- */
+/* ---- shipped configurations ---------------------------------------------------------------------- */
 
 enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
@@ -272,7 +273,7 @@ enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct
 
 	*model = NULL;
 	json_object_foreach(hub, key, entry)
-		if (!strcasecmp(key, name)) /* as the hub takes names */
+		if (!strcasecmp(key, name)) /* the hub ignores case too */
 			return load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
 	return MQ_OK;
 }

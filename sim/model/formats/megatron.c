@@ -1,7 +1,7 @@
 /* megatron.c - models from the flags of a Megatron-LM launch script (--num-layers, --hidden-size, ...).
  *
- * Names that the script assigns are replaced, see base/shell.h. Without --vocab-size or --padded-vocab-size the
- * tokenizer decides, which is not read: an error, unless FILE:vocab=N says it. SPDX-License-Identifier: Apache-2.0 */
+ * Variables of the script are expanded, see base/shell.h. Without --vocab-size or --padded-vocab-size the tokenizer
+ * decides, which is not read: an error, unless FILE:vocab=N gives it. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/shell.h"
@@ -26,7 +26,7 @@ static bool probe(const char *path, const char *head, size_t size)
 	return (n > 3 && !strcmp(path + n - 3, ".sh")) || strstr(head, "--num-layers") || strstr(head, "--hidden-size");
 }
 
-/* Programs of Megatron's whose models are others. */
+/* Megatron programs that train other models. */
 static enum mq_status check_program(const char *const *word, struct mq_err *err)
 {
 	static const char others[] =
@@ -45,7 +45,7 @@ static enum mq_status check_program(const char *const *word, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Flags of the model in branches that nobody decides: another branch is another model. */
+/* Flags of the model in undecided branches: each branch is another model. */
 static enum mq_status check_doubt(const char *const *word, struct mq_err *err)
 {
 	bool takes;
@@ -60,7 +60,7 @@ static enum mq_status check_doubt(const char *const *word, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* --global-batch-size; 0: there is none, or none that is a number. */
+/* --global-batch-size; 0: absent, or no number. */
 static uint32_t read_batch(const char *const *word, struct mq_arena *arena)
 {
 	static const struct mq_flag flag[] = { { "--global-batch-size", MQ_FLAG_DEGREE, 0 }, { NULL, 0, 0 } };

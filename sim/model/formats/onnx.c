@@ -30,7 +30,7 @@ static const size_t MAX_BYTES = (size_t)1 << 31; /* protobuf's own limit */
 struct reader {
 	struct mq_onnx g;
 	struct mq_index *names;
-	struct mq_onnx_tensor **tensor; /* by the numbers of their names */
+	struct mq_onnx_tensor **tensor; /* by the ids of their names */
 	uint32_t n_tensors, tensor_room;
 	uint32_t seq;
 	bool has_batch;
@@ -52,8 +52,8 @@ static bool read_varint(const uint8_t **p, const uint8_t *end, uint64_t *value)
 	return false;
 }
 
-/* The parser recurses once per level of messages: a file made of nothing but levels would exhaust
- * the stack. False for more than `depth` levels; broken encodings are left to the parser. */
+/* Is the file nested at most `depth` messages deep? The parser recurses once per level and could exhaust the stack. The
+ * parser reports broken encodings. */
 static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, const uint8_t *end, uint32_t depth)
 {
 	uint64_t tag, length;
@@ -89,7 +89,7 @@ static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, co
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* NULL: there is none of that name. */
+/* NULL: no tensor has that name. */
 static struct mq_onnx_tensor *find(struct reader *r, const char *name)
 {
 	bool known;
@@ -98,7 +98,7 @@ static struct mq_onnx_tensor *find(struct reader *r, const char *name)
 	return i == MQ_NONE ? NULL : r->tensor[i];
 }
 
-/* A new tensor; NULL if there is one of that name. */
+/* A new tensor; NULL: the name is taken. */
 static struct mq_onnx_tensor *add(struct reader *r, const char *name)
 {
 	struct mq_onnx_tensor *t;
@@ -119,7 +119,7 @@ static bool is_float(int32_t type)
 	return type == TYPE_FLOAT || type == TYPE_FLOAT16 || type == TYPE_DOUBLE || type == TYPE_BFLOAT16;
 }
 
-/* Element i of an integer tensor, from whichever field holds them; false if it is not there. */
+/* Element i of an integer tensor, from any field that holds values; false: missing. */
 static bool read_integer(const Onnx__TensorProto *p, size_t i, double *value)
 {
 	if (p->data_type == TYPE_INT64 && p->has_raw_data) {
@@ -147,7 +147,7 @@ static bool read_integer(const Onnx__TensorProto *p, size_t i, double *value)
 	return true;
 }
 
-/* Small float tensors have values too where they stand for sizes (the scales of Resize). */
+/* Small float tensors need values too, as sizes (the scales of Resize). */
 static bool read_float(const Onnx__TensorProto *p, size_t i, double *value)
 {
 	float v;

@@ -1,16 +1,15 @@
 /* pipedream.c - PipeDream's profiles, graph.txt (Narayanan et al., SOSP 2019): measured layers.
  *
  * A node line is "nodeN -- description -- forward_compute_time=MS, backward_compute_time=MS, activation_size=B,
- * parameter_size=B", all of one minibatch in fp32 on one GPU that the file does not name; an edge line is a tab and
- * "nodeA -- nodeB". Nodes called Input hold the time of loading data: they are dropped, as PipeDream's own optimizer
- * does.
+ * parameter_size=B", all for one minibatch in fp32 on one GPU that the file does not name; an edge line is a tab and
+ * "nodeA -- nodeB". Nodes named Input hold the time of loading data; they are dropped, as in PipeDream's own optimizer.
  *
  * Our amounts are per sample, so the minibatch must be known. It follows from a fully connected layer (activation_size
  * = 4 bytes x minibatch x out_features) or from an LSTM's second output, its state (4 bytes x minibatch x width); else
- * the option batch=N must say it. device=TYPE says on which device type the times hold; without it they hold on any.
+ * the option batch=N must give it. device=TYPE is the device type of the times; without it they hold on any type.
  *
- * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the backward pass: every
- * output but those that are views of, or overwrite, their input. SPDX-License-Identifier: Apache-2.0 */
+ * Sizes are in elements of 4 bytes: use --dtype fp32 with these models. Saved for the backward pass: every output
+ * except views of, and in-place updates of, an input. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +163,7 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Views have no memory of their own; in-place layers overwrite their input. */
+/* Views own no memory; in-place layers overwrite their input. */
 static bool is_view(const char *about)
 {
 	static const char *const views[] = { "View(", "Size(", "__getitem__(", "hidden", "ReLU(inplace" };

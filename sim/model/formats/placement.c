@@ -1,17 +1,17 @@
 /* placement.c - the device placement data set's graphs (Tarnawski et al., NeurIPS 2020, msr-fiddle/dnn-partitioning):
  * measured ops, explicit backward nodes and abstract devices.
  *
- * Where each value of the file is kept (time_unit_s is 1: all times are in the file's own unit):
+ * The place of each value of the file (time_unit_s is 1: all times are in the file's own unit):
  *   node  fpgaLatency     profile.forward_s[2 op], type "accelerator"; +inf if not supportedOnFpga
  *         cpuLatency      profile.forward_s[2 op + 1], type "cpu"
  *         size            profile.memory_B[op], bytes
  *         isBackwardNode  op.phase; the only forward and only backward op of a colour are mates
  *         colorClass      op.color, as in the file; MQ_NONE where absent
  *   edge  cost            edge.elems, a time; op.output is the largest cost that leaves the op:
- *                         what moving its output between two memories takes (c_v)
+ *                         the time to move its output between two memories (c_v)
  *   file  maxFPGAs, maxCPUs, maxSizePerFPGA: devices.n_accelerators, n_cpus, memory_B; bw_Bps is 0
- * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are not used. backward_s
- * is absent: backward nodes are ops of their own. SPDX-License-Identifier: Apache-2.0 */
+ * Ops are renumbered topologically, ties by file order. Edge sizes and layer ids are not used. backward_s is absent:
+ * backward nodes are separate ops. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static enum mq_status read_edges(struct reader *r, const json_t *array, struct m
 	return MQ_OK;
 }
 
-/* A colour that holds one forward and one backward op, and nothing else, makes them mates. */
+/* The ops of a colour with exactly one forward and one backward op are mates. */
 static void find_mates(struct mq_model *m, struct mq_arena *arena)
 {
 	double *color = mq_arena_array(arena, m->n_ops, double);

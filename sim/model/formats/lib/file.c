@@ -14,7 +14,7 @@ enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena
 
 	if (stat(path, &st))
 		return mq_bad(err, "cannot open '%s': %s; give a file that exists", path, strerror(errno));
-	if (!S_ISREG(st.st_mode)) /* reading a pipe or a terminal could wait for ever */
+	if (!S_ISREG(st.st_mode)) /* reading a pipe or a terminal could block for ever */
 		return mq_bad(err, "'%s' is not a regular file; give a model file", path);
 	if (!st.st_size)
 		return mq_bad(err, "'%s' is empty; give a model file", path);

@@ -1,4 +1,4 @@
-/* file.h - what the readers share: a whole file in memory, and options after its name.
+/* file.h - helpers of the readers: a whole file in memory, and options after its name.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_FILE_H
 #define MQ_MODEL_FORMATS_LIB_FILE_H
@@ -17,7 +17,7 @@ enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena
 /* The "key=value,..." part of "PATH:key=value,...", or NULL. */
 const char *mq_file_options(const char *path, const struct mq_model_request *request);
 
-/* Is the head of a file JSON with one of these words in it? */
+/* Is the head of a file JSON that contains one of these words? */
 bool mq_file_has(const char *head, const char *const *words);
 
 /* The last component of a path without its suffix: the name of a model read from a file. */

@@ -1,8 +1,8 @@
 /* graph_write.c - writes a model as a graph, see graph.h.
  *
- * The model is built for both modes; ops that are alike in both are written once. Where it has sequences it is built at
- * once, twice, three and five times their length: the first three give an amount's polynomial, the last has to lie on
- * it in all amounts, or else the graph is for the one length alone. SPDX-License-Identifier: Apache-2.0 */
+ * The model is built for both modes; ops that are equal in both are written once. A model with sequences is built at
+ * one, two, three and five times their length: the first three give each amount's polynomial in the length. If the
+ * fourth does not fit it in some amount, the graph is for the one length alone. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 enum { LENGTHS = 4 };
 
-/* A model in one mode at all lengths; at the first alone where `any_seq` is false. */
+/* A model in one mode at all lengths; if `any_seq` is false, at the first alone. */
 struct family {
 	struct mq_model *m[LENGTHS];
 	bool any_seq;
-	struct mq_index *seen; /* ops by what "like" repeats */
+	struct mq_index *seen; /* ops by the fields that "like" covers */
 };
 
 static json_t *number(double x)
@@ -25,7 +25,7 @@ static json_t *number(double x)
 	return x == floor(x) && fabs(x) < 9e15 ? json_integer((json_int_t)x) : json_real(x);
 }
 
-/* A coefficient without the rounding that is left where there should be none. */
+/* A coefficient without rounding errors where it should be zero. */
 static double clean(double coefficient, double scale, double amount)
 {
 	return fabs(coefficient * scale) < 1e-12 * fabs(amount) ? 0 : coefficient;
@@ -45,7 +45,7 @@ static json_t *amount(struct family *f, const double v[LENGTHS])
 	return json_pack("[o,o,o]", number(a), number(b), number(c));
 }
 
-/* Amounts at an offset of the same op in all members. */
+/* Puts the amount at an offset of struct mq_op, from all lengths, unless it is zero. */
 static void put(struct family *f, json_t *to, const char *key, uint32_t op, size_t offset)
 {
 	double v[LENGTHS];
@@ -95,7 +95,7 @@ static void put_extents(struct family *f, json_t *to, uint32_t op)
 		json_object_set(to, "whole", whole);
 }
 
-/* What an op has in common with those like it. */
+/* The fields that an op shares with those that name it by "like". */
 static json_t *common_object(struct family *f, uint32_t id)
 {
 	const struct mq_op *op = &f->m[0]->op[id];
@@ -220,7 +220,7 @@ static void append(json_t *lines, json_t *op, const char *mode)
 	json_array_append_new(lines, op);
 }
 
-/* Ops in the order of training; those that are not part of it come last. */
+/* Ops in training order; inference-only ops come last. */
 static json_t *lines_of(struct family *train, struct family *infer, const struct mq_model_request *request,
 			struct mq_arena *arena)
 {
@@ -281,7 +281,7 @@ enum mq_status mq_graph_write(const struct mq_model_request *request, const char
 
 	if (status == MQ_OK)
 		status = load(&infer, request, true, &arena, err);
-	for (bool again = status == MQ_OK; again;) { /* an amount that is no polynomial shows on the way */
+	for (bool again = status == MQ_OK; again;) { /* writing may find an amount that is no polynomial */
 		bool any = train.any_seq && infer.any_seq;
 
 		for (int i = 1; i < LENGTHS && !any; i++)

@@ -18,7 +18,7 @@ static bool is_array_of_one(const json_t *value, json_t **one)
 	return i > 1 && i == json_array_size(value) && json_is_number(*one);
 }
 
-/* A number, or an array of one number for all layers. null is none; "auto" is what the library makes of others. */
+/* A number, or an array with one equal number per layer. null is none; "auto" follows from other keys. */
 static enum mq_status read_number(const struct mq_json_at *at, const struct mq_hf_key *k, double *x, struct mq_err *err)
 {
 	const struct mq_json_range range = { k->min, k->max, k->type == MQ_HF_NUMBER, false };
@@ -60,7 +60,7 @@ static enum mq_status read_keys(const struct mq_hf_key *keys, const struct mq_js
 	return MQ_OK;
 }
 
-/* What a family's files always say, under whatever name, must be there: not where the library has no default either. */
+/* MQ_EINPUT: a key is missing that the family's files always have, under any name, and that has no default. */
 static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_err *err)
 {
 	for (const struct mq_hf_key *k = f->keys; k->name; k++) {
@@ -76,7 +76,8 @@ static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_
 	return MQ_OK;
 }
 
-/* How positions are stretched. YaRN scales by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel (DeepSeek). */
+/* Scaling of rotary embeddings. YaRN scales Q and K by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel
+ * (DeepSeek). */
 static enum mq_status read_rope(const struct mq_hf_key *keys, const struct mq_json_at *at, const char *name,
 				struct mq_hf_config *c, struct mq_arena *arena, struct mq_err *err)
 {
@@ -93,7 +94,7 @@ static enum mq_status read_rope(const struct mq_hf_key *keys, const struct mq_js
 	t->rope.kind = strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0 ? mq_arena_strdup(arena, type) : NULL;
 	t->rope.unrounded = json_is_false(json_object_get(rope.object, "truncate"));
 	if (fabs(t->rope.attention - (.1 * log(fmax(1, t->rope.factor)) + 1)) < 1e-6 && !(t->rope.mscale > 0))
-		t->rope.attention = 0; /* said, but what `factor` makes */
+		t->rope.attention = 0; /* explicit, but equal to what follows from `factor` */
 	t->yarn = !strcmp(type, "yarn") && !(t->rope.mscale > 0 && fabs(t->rope.mscale - t->rope.mscale_all) < 1e-9);
 	return MQ_OK;
 }
@@ -114,7 +115,7 @@ static void read_activation(const struct mq_json_at *at, struct mq_transformer *
 	}
 }
 
-/* ---- what keys say together ----------------------------------------------------------------------- */
+/* ---- combinations of keys ------------------------------------------------------------------------- */
 
 static enum mq_status refuse_parts(const struct mq_csv *others, const struct mq_json_at *at, struct mq_err *err)
 {
@@ -157,13 +158,13 @@ static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf
 		t->rope_part = (double)c->rotary_dim / (t->head_dim ? t->head_dim : t->hidden / t->heads);
 	if (t->rope_part > 1)
 		return mq_bad(err, "%s: \"rotary_dim\" is %u, more than a head is wide", at->path, c->rotary_dim);
-	if (c->global_dim) { /* these are what all others are called */
+	if (c->global_dim) { /* the plain keys describe the local layers */
 		t->local_head_dim = t->head_dim;
 		t->local_kv_heads = t->kv_heads;
 		t->head_dim = c->global_dim;
 		t->kv_heads = c->global_kv_heads && t->shared_kv ? c->global_kv_heads : t->kv_heads;
 	}
-	if (t->linear.rank) { /* Kimi: heads of keys are those of values */
+	if (t->linear.rank) { /* Kimi: as many heads of keys as of values */
 		t->linear.key_heads = t->linear.value_heads;
 		t->linear.key_dim = t->linear.rank = t->linear.value_dim;
 	}
@@ -184,7 +185,7 @@ static enum mq_status settle_widths(const struct mq_json_at *at, struct mq_hf_co
 		t->ffn /= 2;
 	if (c->two_thirds && c->ffn_multiple)
 		t->ffn = (2 * t->ffn / 3 + c->ffn_multiple - 1) / c->ffn_multiple * c->ffn_multiple;
-	if (!t->experts && t->shared_ffn) { /* the shared part is all that there is (Granite 4) */
+	if (!t->experts && t->shared_ffn) { /* only the shared MLP (Granite 4) */
 		t->ffn = t->shared_ffn;
 		t->shared_ffn = 0;
 	}
@@ -212,7 +213,7 @@ static enum mq_status settle_mamba(const struct mq_json_at *at, const struct mq_
 				   struct mq_err *err)
 {
 	struct mq_mamba *m = &c->t.mamba;
-	/* alone, Mamba's intermediate_size is that of its channels, whatever expand says (Falcon Mamba) */
+	/* in a Mamba-only model intermediate_size is the number of channels, despite `expand` (Falcon Mamba) */
 	double inner = f->start.t.pattern && c->t.ffn ? c->t.ffn : (double)c->expand * c->t.hidden;
 
 	if (!(f->dialects & MAMBA1))
@@ -315,12 +316,12 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 	return MQ_OK;
 }
 
-/* ---- keys that are not read ----------------------------------------------------------------------- */
+/* ---- unread keys ---------------------------------------------------------------------------------- */
 
 /* A blank before and behind each. */
 static const char llama_keys[] =
 	" hidden_size num_hidden_layers num_attention_heads num_key_value_heads intermediate_size vocab_size rms_norm_eps ";
-/* Does a key change nothing of a model that is modelled? */
+/* Is a key without effect on what is modelled? */
 static bool is_inert(const struct mq_csv *others, const char *key)
 {
 	for (uint32_t i = 0; i < others->n_rows; i++)
@@ -347,7 +348,7 @@ static bool is_read(const struct mq_hf_key *keys, const char *key)
 	return mq_text_has_word(others, key) || mq_hf_layer_key(key);
 }
 
-/* An activation that a Llama does not have: what follows attention may be no gated part. */
+/* An activation that Llama does not have: the MLP may not be gated. */
 static bool is_other_activation(const char *key, const json_t *value)
 {
 	const char *act = json_string_value(value);
@@ -372,7 +373,7 @@ const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, 
 	return list;
 }
 
-/* The text part of a model with towers is also called by its name alone. */
+/* The "_text" of a multimodal family's text part may be missing. */
 static bool is_type(const struct mq_hf_family *f, const char *type)
 {
 	size_t n = strlen(type);
@@ -400,7 +401,7 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_hf_family *families, 
 	}
 	if (found)
 		return found;
-	/* an unknown one with all of Llama's keys may be one */
+	/* an unknown family with all of Llama's keys may be a Llama */
 	for (const char *k = llama_keys; sscanf(k, " %39s", key) == 1; k = strchr(k + 1, ' '))
 		if (!json_is_number(json_object_get(at->object, key)))
 			return NULL;

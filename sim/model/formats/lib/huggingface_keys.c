@@ -1,10 +1,10 @@
-/* huggingface_keys.c - see huggingface_keys.h: the reader of tables of platforms/models, huggingface_keys.csv (a key
- * and the field that it fills, whatever the family, since names mean the same nearly everywhere) and
- * huggingface_families.json (a family: which dialects its files are written in, and what holds of all of them, with the
- * transformers library's defaults of keys that nested configurations may leave out).
+/* huggingface_keys.c - see huggingface_keys.h: reads two tables of platforms/models. huggingface_keys.csv has keys and
+ * the fields that they fill, for all families, since names mean the same nearly everywhere; huggingface_families.json
+ * has the families: the dialects of their files, values that all their models share, and the transformers library's
+ * defaults of keys that nested configurations may leave out.
  *
- * Not modelled: the one-column gate of Qwen-MoE's shared expert, norms of OLMo 2 over whole queries and keys (they are
- * counted by head), sinks, multipliers and soft caps. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: the one-column gate of Qwen-MoE's shared expert, norms of OLMo 2 over whole queries and keys (counted
+ * per head), attention sinks, multipliers and soft caps. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/huggingface_keys.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/paths.h"
 #include "maquette/json_file.h"
 
-/* A field of struct mq_hf_config, those of its description among them. */
+/* The field of struct mq_hf_config, or of its description, by name. */
 static const struct mq_field *find_field(const char *name)
 {
 #define X(type, name) MQ_FIELD(struct mq_hf_config, name),
@@ -30,7 +30,7 @@ static const struct mq_field *find_field(const char *name)
 	return field ? field : mq_field_find(fields, n, name);
 }
 
-/* The dialects in a list of words; behind "!", all others. */
+/* The dialects in a list of words; after "!", all others. */
 static bool find_dialects(const char *words, uint32_t *dialects)
 {
 #define NAME(name) #name,
@@ -80,7 +80,7 @@ static enum mq_status read_keys(const char *path, struct mq_arena *arena, const 
 	return MQ_OK;
 }
 
-/* Sets what a family's row says of a field; false: it has no such field, or no such value. */
+/* Sets a field as a family's row says; false: no such field or value. */
 static bool start_from(struct mq_hf_config *c, const char *name, const json_t *value, struct mq_arena *arena)
 {
 	const struct mq_field *field = find_field(name);

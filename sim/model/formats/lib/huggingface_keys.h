@@ -1,4 +1,4 @@
-/* huggingface_keys.h - the keys and families of Hugging Face's configurations, as their reader and writer share them.
+/* huggingface_keys.h - the keys and families of Hugging Face configurations, shared by reader and writer.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_HUGGINGFACE_KEYS_H
 #define MQ_MODEL_FORMATS_LIB_HUGGINGFACE_KEYS_H
@@ -6,7 +6,7 @@
 #include "base/csv.h"
 #include "model/formats/lib/huggingface.h"
 
-/* A configuration as it is read: what becomes the description, and what its keys say together. */
+/* A configuration: the description it becomes, and values of keys that only count in combination. */
 struct mq_hf_config {
 	struct mq_transformer t;
 #define X(type, name) type name;
@@ -14,8 +14,8 @@ struct mq_hf_config {
 #undef X
 };
 
-/* Ways of naming things: which keys a family's files are written with. platforms/models/README.md says which is whose;
- * a key that is written and GIVEN must be there, but in nested configurations. */
+/* Dialects: sets of keys that a family's files use. platforms/models/README.md lists them by family; a written key with
+ * GIVEN is mandatory, except in nested configurations. */
 /* clang-format off */
 #define MQ_HF_DIALECTS(X) \
 	X(COMMON) X(ROPE) X(HEADS) X(TIED) X(LLAMA) X(WINDOW) X(GPT2) X(BERT) X(NEOX) X(OPT) X(LOCAL) X(QWEN) \
@@ -32,29 +32,29 @@ enum mq_hf_type { MQ_HF_NUMBER, MQ_HF_REAL, MQ_HF_FLAG, MQ_HF_RATE };
 
 struct mq_hf_key {
 	const char *name;
-	uint32_t reads, writes; /* families of which dialects read it, and are written with it */
+	uint32_t reads, writes; /* dialects whose families read it, and write it */
 	enum mq_hf_type type;
 	size_t offset; /* in struct mq_hf_config */
 	double min, max;
 };
 
 struct mq_hf_family {
-	const char *model_type, *architecture; /* the latter's first letters */
+	const char *model_type, *architecture; /* architecture: its first letters */
 	uint32_t dialects;
 	struct mq_hf_config start;
-	const struct mq_hf_key *keys; /* of all families, up to one without name */
-	const struct mq_csv *others;  /* keys that it may leave unread: huggingface_other_keys.csv */
+	const struct mq_hf_key *keys; /* of all families; the last has no name */
+	const struct mq_csv *others;  /* keys without effect: huggingface_other_keys.csv */
 };
 
-/* Keys that the reader would make this description of. */
+/* The configuration of which the reader makes this description. */
 struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *family, const struct mq_transformer *t);
 
-/* huggingface_layers.c: fills t.pattern, or t.mixers and t.feeds, where layers are not alike. */
+/* huggingface_layers.c: fills t.pattern, or t.mixers and t.feeds, if layers differ. */
 enum mq_status mq_hf_layers(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_hf_config *c,
 			    struct mq_arena *arena, struct mq_err *err);
 /* Is it a key that huggingface_layers.c reads? */
 bool mq_hf_layer_key(const char *key);
-/* The word for a mixer or what follows in "layer_types" or "mlp_layer_types". */
+/* The word for a mixer or MLP in "layer_types" or "mlp_layer_types". */
 const char *mq_hf_layer_word(char letter);
 
 #endif

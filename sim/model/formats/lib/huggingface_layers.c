@@ -1,7 +1,6 @@
-/* huggingface_layers.c - which parts each layer of a Hugging Face configuration has: lists of words, flags or indices, a
- * text with a letter per layer, or intervals. Lists come before intervals. What one window in so many layers, or experts
- * in so many, says is left to those fields (t.full_every, t.moe_every, t.dense_layers): letters are for other patterns.
- * SPDX-License-Identifier: Apache-2.0 */
+/* huggingface_layers.c - the parts of each layer of a Hugging Face configuration: lists of words, flags or indices, a
+ * text with a letter per layer, or intervals. Lists take precedence over intervals. Regular patterns stay in
+ * t.full_every, t.moe_every and t.dense_layers; letters are for all others. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/formats/lib/huggingface_keys.h"
@@ -10,8 +9,8 @@ enum { MAX_LAYERS = 10000 };
 
 enum how { WORDS, CYCLE, FLAGS, INDICES };
 
-/* A list: what its members say, and of which letters (the mixer or what follows: `yes` where a flag is set or the index
- * is listed, `no` elsewhere; 0: as it was). */
+/* A list key: the kind of its members, and the letters it sets (mixer or MLP): `yes` if the flag is set or the index
+ * listed, else `no`; 0: unchanged. */
 static const struct list {
 	const char *key;
 	enum how how;
@@ -33,7 +32,7 @@ static const struct list {
 	{ "mlp_only_layers", INDICES, true, '-', 0 },
 };
 
-/* o: a layer without full attention, whose mixer the family tells. The first word of a letter is the one written. */
+/* o: a layer without full attention, whose mixer depends on the family. Exports write a letter's first word. */
 static const struct {
 	const char *word;
 	char letter;
@@ -128,7 +127,7 @@ static enum mq_status read_kimi(const struct mq_json_at *at, uint32_t layers, ch
 	return MQ_OK;
 }
 
-/* "LLLG": which of so many layers see all keys; or one letter per layer. */
+/* "LLLG": a repeating pattern of local and global layers; or one letter per layer. */
 static enum mq_status read_text(const struct mq_json_at *at, const char *key, uint32_t layers, char *letters,
 				struct mq_err *err)
 {
@@ -143,7 +142,7 @@ static enum mq_status read_text(const struct mq_json_at *at, const char *key, ui
 	return MQ_OK;
 }
 
-/* Jamba says which layer of an interval; of others it is the last, or the first. */
+/* Jamba gives the layer in an interval; in other families it is the last, or the first. */
 static void set_interval(const struct mq_hf_family *f, const struct mq_hf_config *c, uint32_t layers, char *letters)
 {
 	uint32_t at = f->dialects & MAMBA1 ? c->offset : c->full_first ? 0 : c->interval - 1;
@@ -154,7 +153,7 @@ static void set_interval(const struct mq_hf_family *f, const struct mq_hf_config
 		letters[i] = i % c->interval == at ? '*' : 'o';
 }
 
-/* How many layers apart are the letters `last`, the last of so many; 0: they lie otherwise. */
+/* The interval n if `last` is exactly every n-th letter; 0: another pattern. */
 static uint32_t every(const char *letters, uint32_t layers, char last)
 {
 	const char *first = strchr(letters, last);
@@ -202,7 +201,7 @@ static enum mq_status read_mixers(const struct mq_hf_family *f, const struct mq_
 	MQ_TRY(mq_json_u32(at, "max_window_layers", 0, 1e8, &longest, err));
 	if (!windowed)
 		c->t.window = 0;
-	else if (c->unwindowed) /* Qwen: the layers behind those */
+	else if (c->unwindowed) /* Qwen: the layers after those */
 		memset(letters, '*', longest < layers ? longest : layers);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		if (!lists[i].feeds)
@@ -238,7 +237,7 @@ static enum mq_status read_feeds(const struct mq_hf_family *f, const struct mq_j
 	return MQ_OK;
 }
 
-/* Stacks of single parts: Nemotron-H's letters or words, Mamba's one letter. */
+/* Stacks with one part per layer: Nemotron-H's letters or words, Mamba's one letter. */
 static enum mq_status read_pattern(const struct mq_json_at *at, struct mq_hf_config *c, char *letters,
 				   struct mq_arena *arena, struct mq_err *err)
 {
@@ -271,7 +270,7 @@ enum mq_status mq_hf_layers(const struct mq_hf_family *f, const struct mq_json_a
 	if (f->start.t.pattern && listed && !json_object_get(at->object, "num_hidden_layers"))
 		c->t.layers = listed < MAX_LAYERS ? (uint32_t)listed : MAX_LAYERS;
 	if (!c->t.layers || c->t.layers > MAX_LAYERS)
-		return MQ_OK; /* the description's check refuses it */
+		return MQ_OK; /* the check of the description refuses it */
 	char *mixers = mq_arena_alloc(arena, c->t.layers + 1), *feeds = mq_arena_alloc(arena, c->t.layers + 1);
 	if (f->start.t.pattern)
 		return read_pattern(at, c, mixers, arena, err);

@@ -1,6 +1,6 @@
-/* huggingface_towers.c - the towers of configurations that have a "vision_config" or "audio_config" beside the text: a row
- * for each kind of model. Widths of projectors are spelt by letters: h the tower's, H that of the patches that are joined
- * into a token, p "projector_input_dim", t the text's. SPDX-License-Identifier: Apache-2.0 */
+/* huggingface_towers.c - vision and audio encoders of multimodal configurations ("vision_config", "audio_config"): a
+ * row per kind of model. Letters give the widths of projectors: h the encoder's, H that of the patches merged into a
+ * token, p "projector_input_dim", t the text model's. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -8,20 +8,20 @@
 #include "model/builders/lib/tower.h"
 #include "model/formats/lib/huggingface_keys.h"
 
-enum { SIDE = 448 }; /* pixels of an image where the model takes any */
+enum { SIDE = 448 }; /* default pixels of a side for models of any size */
 
 enum style {
 	PLAIN, /* layer norms, biases, GELU */
-	CLASS, /* and a token for all of the image */
-	GATED, /* RMS norms, no biases, gated */
+	CLASS, /* and a class token */
+	GATED, /* RMS norms, no biases, gated MLP */
 	GATED_BIASED,
 };
 
 static const struct kind {
-	const char *type, *text; /* "model_type"; that of a text part which says none */
+	const char *type, *text; /* "model_type"; model_type of its text part, if that has none */
 	const char *projector;
 	enum style style;
-	uint32_t joined; /* a side of patches that become one token, where no key says it */
+	uint32_t joined; /* merged patches per side, if no key gives them */
 } kinds[] = {
 #define X(...) { __VA_ARGS__ },
 #include "model/formats/lib/huggingface_towers.def"
@@ -45,7 +45,7 @@ const char *mq_hf_text_type(const struct mq_json_at *top)
 	return k ? k->text : NULL;
 }
 
-/* The first of several keys that there is: a number, the first of an array of them, or what was there before. */
+/* The value of the first present key: a number, or the first of an array; without any, unchanged. */
 static enum mq_status first_of(const struct mq_json_at *at, const char *const *names, uint32_t *value,
 			       struct mq_err *err)
 {
@@ -85,7 +85,7 @@ static enum mq_status read_blocks(const struct mq_json_at *at, enum style style,
 	return MQ_OK;
 }
 
-/* Of a grid of patches: how many, what each is made of, rows of their table. */
+/* A grid of patches: their number, elements of each, rows of the position table. */
 static enum mq_status read_patches(const struct mq_json_at *at, const struct kind *k, uint32_t image,
 				   struct mq_tower *w, struct mq_err *err)
 {
@@ -103,7 +103,7 @@ static enum mq_status read_patches(const struct mq_json_at *at, const struct kin
 	if (!rows && json_object_get(at->object, "image_size") && k->style != GATED)
 		rows = side / patch * (side / patch) + all;
 	if (!strcmp(k->type, "gemma4"))
-		rows *= 2; /* a table for each axis */
+		rows *= 2; /* one table per axis */
 	side = image ? image : side;
 	if (side / patch > 10000 || side < patch)
 		return mq_bad(err, "%s: %s: an image of %u pixels in patches of %u; give another image=", at->path,
@@ -114,7 +114,7 @@ static enum mq_status read_patches(const struct mq_json_at *at, const struct kin
 	return MQ_OK;
 }
 
-/* Whisper's encoder: two convolutions over the spectrum, the second of which halves the frames. */
+/* Whisper's encoder: two convolutions over the spectrogram, the second with stride 2. */
 static enum mq_status read_frames(const struct mq_json_at *at, struct mq_tower *w, struct mq_err *err)
 {
 	uint32_t bins = 128, frames = 1500;
@@ -123,7 +123,7 @@ static enum mq_status read_frames(const struct mq_json_at *at, struct mq_tower *
 	FIRST(at, &bins, "num_mel_bins");
 	FIRST(at, &frames, "max_source_positions");
 	w->t.seq = w->t.positions = frames;
-	w->stem = 3 * h + 6.0 * bins; /* GEMMs of both, the first over twice the frames */
+	w->stem = 3 * h + 6.0 * bins; /* both as GEMMs, the first over twice the frames */
 	w->stem_param = 3 * h * (h + bins) + 2 * h;
 	return MQ_OK;
 }
@@ -166,13 +166,13 @@ static enum mq_status read_projector(const struct mq_json_at *top, const struct 
 	w->projectors = 1 + (deep < 100 ? (uint32_t)deep : 0);
 	if (strncmp(k->type, "glm4v", 5))
 		return MQ_OK;
-	FIRST(at, &glm, "out_hidden_size"); /* GLM: intermediate_size is the projector's */
+	FIRST(at, &glm, "out_hidden_size"); /* GLM: intermediate_size belongs to the projector */
 	w->gated = w->t.ffn;
 	w->t.ffn = glm ? glm : text;
 	return MQ_OK;
 }
 
-/* The tower under `key`; left alone where there is none. */
+/* Reads the encoder under `key`, if there is one. */
 static enum mq_status read_tower(const struct mq_json_at *top, const char *key, const struct kind *k, uint32_t text,
 				 uint32_t image, bool fused, struct mq_tower *w, struct mq_err *err)
 {
@@ -197,7 +197,7 @@ static enum mq_status read_tower(const struct mq_json_at *top, const char *key, 
 	return MQ_OK;
 }
 
-/* Any other object of settings that may be a part of the model: an encoder, a Q-former, a projector. */
+/* Another object that may be a part of the model: an encoder, a Q-former, a projector. */
 static enum mq_status refuse_others(const struct mq_json_at *top, struct mq_err *err)
 {
 	static const char known[] =

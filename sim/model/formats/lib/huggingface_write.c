@@ -1,5 +1,5 @@
-/* huggingface_write.c - a stack of blocks as a config.json: with the keys of each family in turn, what was written is read
- * back, and the first family that makes the same description of it is the one. SPDX-License-Identifier: Apache-2.0 */
+/* huggingface_write.c - a stack of blocks as a config.json: writes it with the keys of each family in turn, reads it
+ * back, and takes the first family that gives the same description. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/text.h"
@@ -16,12 +16,12 @@ static json_t *value_of(const struct mq_hf_key *k, const struct mq_hf_config *c)
 		return json_real(c->t.dropout ? .1 : 0);
 	case MQ_HF_REAL:
 		return *(const double *)from > 0 ? json_real(*(const double *)from) : NULL;
-	default: /* what has a least value above 0 is not told where there is none of it */
+	default: /* fields with a minimum above 0 are left out when 0 */
 		return *(const uint32_t *)from >= k->min ? json_integer(*(const uint32_t *)from) : NULL;
 	}
 }
 
-/* Does nothing else that the family reads fill the field of a key? */
+/* Is this the only key of the family that fills its field? */
 static bool is_only(const struct mq_hf_family *f, const struct mq_hf_key *key)
 {
 	for (const struct mq_hf_key *k = f->keys; k->name; k++)
@@ -30,7 +30,7 @@ static bool is_only(const struct mq_hf_family *f, const struct mq_hf_key *key)
 	return key->type == MQ_HF_NUMBER || key->type == MQ_HF_FLAG;
 }
 
-/* A key that few families have is told where its value is not the one that they start from. */
+/* Is it a key of few families whose value is not their default? */
 static bool is_told(const struct mq_hf_family *f, const struct mq_hf_key *k, const struct mq_hf_config *c)
 {
 	size_t size = k->type == MQ_HF_FLAG ? sizeof(bool) : sizeof(uint32_t);
@@ -65,7 +65,7 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 	if (t->feeds)
 		json_object_set_new(o, "mlp_layer_types", words_of(t->feeds));
 	if ((!t->rope.kind && !f->start.t.yarn) || (t->rope.kind && mq_text_has_word("longrope su", t->rope.kind)))
-		return o; /* the latter has lists of factors, which are not kept */
+		return o; /* longrope has lists of factors, which the description lacks */
 	json_t *rope = json_pack("{s:s}", "rope_type", t->rope.kind ? t->rope.kind : "default");
 	for (const struct mq_hf_key *k = f->keys; k->name; k++)
 		if (k->reads == SCALING)
@@ -76,7 +76,7 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 	return o;
 }
 
-/* In how many fields the description differs that is read back; `text` names the first. */
+/* Number of fields that differ in the description read back; `text` names the first. */
 static uint32_t read_back(const struct mq_hf_family *f, const json_t *config, const struct mq_transformer *t,
 			  char text[160])
 {

@@ -6,8 +6,8 @@
 
 enum { MAX_BYTES = 1 << 28 };
 
-/* Python's json writes Infinity, -Infinity and NaN, which JSON has not: the largest number and an empty text of the
- * same lengths take their places, so that lines and columns of messages stay. */
+/* Replaces Infinity, -Infinity and NaN, which Python's json writes and JSON lacks, by the largest number and an empty
+ * text of equal length, so that lines and columns in messages stay right. */
 static void replace_words(char *text)
 {
 	bool quoted = false;
@@ -73,7 +73,7 @@ enum mq_status mq_json_number(const struct mq_json_at *at, const char *key, cons
 	bool flag = range->whole && range->max == 1;
 	if (!json_is_number(v) && !json_is_false(v) && !(flag && json_is_true(v)))
 		return wrong(at, key, type_name(v), remedy, err);
-	double x = json_is_true(v) ? 1 : json_number_value(v); /* of false: 0 */
+	double x = json_is_true(v) ? 1 : json_number_value(v); /* false: 0 */
 	snprintf(text, sizeof(text), "%.9g", x);
 	if (!isfinite(x) || x < range->min || x > range->max || (range->whole && x != floor(x)))
 		return wrong(at, key, text, remedy, err);

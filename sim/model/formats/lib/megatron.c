@@ -11,11 +11,11 @@
 
 enum { MAX_LAYERS = 10000 };
 
-/* GPT-OSS bounds its gates at 7 and adds 1 to the linear half. */
+/* GPT-OSS clamps its gates at 7 and adds 1 to the linear half. */
 static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
 				  "--softmax-type learnable";
 
-/* What holds where no flag says it; for YaRN's lengths of latent attention and Llama 3's wavelengths Megatron has none. */
+/* Defaults; Megatron has no flags for YaRN's lengths in latent attention and for Llama 3's wavelengths. */
 static const struct mq_rope
 	latent_rope = { .kind = "yarn", .factor = 40, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
 	yarn_rope = { .kind = "yarn", .factor = 1, .length = 4096, .fast = 32, .slow = 1, .mscale = 1 },
@@ -99,7 +99,7 @@ static void put_positions(const struct mq_transformer *t, FILE *f)
 	put_rope(t, f);
 }
 
-/* Which layers have experts, as a Python list: 1 where there are some. */
+/* Layers with experts as a Python list: 1 = experts. */
 static void put_layers(const struct mq_transformer *t, FILE *f)
 {
 	if (t->moe_every > 1)
@@ -270,7 +270,7 @@ bool mq_megatron_has_model(const char *const *word)
 	return false;
 }
 
-/* A Python expression of lists: sums of [0,1,...] and (...), each perhaps times a number; NULL: is none. */
+/* A Python list expression: sums of [0,1,...] and (...), each with an optional factor; NULL: not such an expression. */
 static const char *evaluate(const char *c, char *out, uint32_t *n)
 {
 	for (;;) {
@@ -309,7 +309,7 @@ static const char *evaluate(const char *c, char *out, uint32_t *n)
 	}
 }
 
-/* First layers without experts, or experts in the last of every so many: what a description can say. */
+/* Dense first layers, or experts in every n-th layer, as a description has them. */
 static enum mq_status read_layers(struct read *r, struct mq_err *err)
 {
 	struct mq_transformer *t = &r->t;
@@ -428,7 +428,7 @@ static void settle(struct read *r)
 	t->fused = !r->backend || (strcmp(r->backend, "unfused") && strcmp(r->backend, "local"));
 	t->qk_norm = r->qk_norm && !r->latent;
 	t->sigmoid_router = r->score && !strcmp(r->score, "sigmoid");
-	/* 8/3 of the width in steps of 64 where it is gated, as arguments.py has it */
+	/* gated: 8/3 of the hidden size in steps of 64, as in arguments.py */
 	if (!r->ffn)
 		r->ffn = t->gated ? (uint32_t)(4.0 * t->hidden * 2 / 3 / 64) * 64 : 4 * t->hidden;
 	t->ffn = t->experts && r->expert_ffn ? r->expert_ffn : r->ffn;
@@ -438,7 +438,7 @@ static void settle(struct read *r)
 	t->causal = true;
 }
 
-/* Megatron-DeepSpeed has experts in the last of every --expert-interval layers, Megatron core in all. */
+/* Megatron-DeepSpeed has experts in every n-th layer (--expert-interval), Megatron core in all. */
 static enum mq_status read_deepspeed(struct read *r, struct mq_err *err)
 {
 	struct mq_transformer *t = &r->t;
@@ -459,7 +459,7 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 {
 	struct read r = { .attention_dropout = .1, .hidden_dropout = .1 };
 
-	/* MLA's and Mamba's defaults; a convolution of 4 taps and chunks of 128 are no settings of Megatron's */
+	/* defaults of MLA and Mamba; Megatron has no flags for 4 taps and chunks of 128 */
 	r.t = (struct mq_transformer){
 		.kv_rank = 32, .nope_dim = 128, .rope_dim = 64, .value_dim = 128, .mamba = { 0, 64, 8, 128, 4, 128 }
 	};

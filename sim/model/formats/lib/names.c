@@ -35,8 +35,8 @@ const char **mq_hf_shipped(struct mq_arena *arena)
 	return names;
 }
 
-/* A name's letters, digits and points in lower case (1.3b is not 13b), without the words behind it that leave the model
- * as it is. */
+/* A name's letters, digits and points in lower case (1.3b is not 13b), without suffixes that do not change the model.
+ * */
 static const char *letters(const char *name, struct mq_arena *arena)
 {
 	static const char neutral[] = "hf base it instruct chat pt v0.1 v1.0 uncased bf16";
@@ -62,7 +62,7 @@ static const char *next_word(const char **name, struct mq_arena *arena)
 	const char *from = *name;
 	while (isalpha((unsigned char)**name))
 		++*name;
-	if (*name == from) { /* a number, with what it counts */
+	if (*name == from) { /* a number with its unit */
 		while (isdigit((unsigned char)**name))
 			++*name;
 		while (isalpha((unsigned char)**name))
@@ -88,7 +88,7 @@ static uint32_t words_shared(const char *name, const char *other, struct mq_aren
 struct search {
 	struct mq_arena *arena;
 	const char *name, *same, *near;
-	uint32_t shared, n_near; /* words of the nearest, and how many are as near */
+	uint32_t shared, n_near; /* shared words of the nearest names; number of them */
 };
 
 static void look_at(struct search *s, const char *said, const char *spec)
@@ -101,7 +101,7 @@ static void look_at(struct search *s, const char *said, const char *spec)
 		return;
 	if (shared > s->shared)
 		s->near = "", s->n_near = 0;
-	if (strstr(s->near, spec)) /* one model by several names */
+	if (strstr(s->near, spec)) /* another name of the same model */
 		return;
 	s->shared = shared;
 	if (++s->n_near <= MOST_NEAR)

@@ -1,8 +1,8 @@
 /* onnx.h - an ONNX graph without protobuf: tensors with inferred shapes, nodes, attributes.
  *
- * onnx.c reads the file into these, node by node in the order of the file. onnx_shape.c and onnx_window.c infer the
- * shapes of a node's outputs, and the values of small integer tensors, from which exporters compute shapes. onnx_ops.c
- * holds the table of operators and adds the model's ops. SPDX-License-Identifier: Apache-2.0 */
+ * onnx.c reads the file into them, node by node in file order. onnx_shape.c and onnx_window.c infer the shapes of a
+ * node's outputs, and the values of small integer tensors, from which exporters compute shapes. onnx_ops.c has the
+ * table of operators and adds the model's ops. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_ONNX_H
 #define MQ_MODEL_FORMATS_LIB_ONNX_H
 
@@ -15,8 +15,8 @@ struct mq_onnx_tensor {
 	bool known;                    /* has a shape */
 	bool constant;                 /* does not depend on the graph's inputs */
 	bool weight;                   /* floating-point constant from an initializer: a parameter */
-	bool counted;                  /* as a parameter of an op */
-	struct mq_onnx_tensor *origin; /* the weight that this is another view of; NULL = none */
+	bool counted;                  /* as a parameter of an op already */
+	struct mq_onnx_tensor *origin; /* the weight of which this is a view; NULL = none */
 	bool grad;                     /* a gradient flows through it */
 	bool integer;
 	uint32_t rank;
@@ -46,7 +46,7 @@ struct mq_onnx {
 	const char *path;
 	struct mq_arena *arena;
 	struct mq_model_builder b;
-	double batch; /* samples that the shapes hold */
+	double batch; /* samples in the shapes */
 	bool train;
 	uint8_t *traits; /* [model->n_ops] */
 	uint32_t n_traits, traits_room;
@@ -54,7 +54,7 @@ struct mq_onnx {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Inputs that the operator needs are there, with as many axes as it says, and so is the first output. */
+/* The caller checks that the mandatory inputs, with their minimum ranks, and the first output are present. */
 typedef enum mq_status mq_onnx_infer(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err);
 mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_onnx_global_pool, mq_onnx_gemm,
 	mq_onnx_matmul, mq_onnx_concat, mq_onnx_reshape, mq_onnx_flatten, mq_onnx_transpose, mq_onnx_squeeze,
@@ -63,13 +63,13 @@ mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_on
 	mq_onnx_range, mq_onnx_tile, mq_onnx_blocks;
 
 double mq_onnx_elems(const struct mq_onnx_tensor *t);
-/* Gives one tensor, or every output of a node, a shape; MQ_EINPUT where that is absurd. */
+/* Sets the shape of one tensor, or of every output of a node; MQ_EINPUT: an impossible shape. */
 enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_onnx_tensor *t,
 			   const struct mq_onnx_tensor *shape, struct mq_err *err);
 enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node, const struct mq_onnx_tensor *shape,
 			       struct mq_err *err);
 
-/* Numbers given as an attribute or, in later opsets, as a constant input. */
+/* Numbers of an attribute or, in later opsets, of a constant input. */
 struct mq_onnx_list {
 	uint32_t n;
 	const double *v;

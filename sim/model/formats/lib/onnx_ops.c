@@ -1,8 +1,8 @@
-/* onnx_ops.c - the ONNX operators that are understood, and the model op that each becomes.
+/* onnx_ops.c - the supported ONNX operators, and the model op that each becomes.
  *
- * A node all of whose inputs are constant is folded away: its outputs are constants, and where floating-point
- * initializers go in, weights. Weights count as parameters of the first op that uses them (batch norm's running
- * statistics included). Amounts are divided by the batch of the file's shapes. SPDX-License-Identifier: Apache-2.0 */
+ * A node with only constant inputs is folded: its outputs are constants, and weights if floating-point initializers
+ * enter it. Weights count as parameters of the first op that uses them (batch norm's running statistics included).
+ * Amounts are divided by the batch of the file's shapes. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ struct operator
 {
 	const char *types; /* separated by spaces */
 	mq_onnx_infer *infer;
-	const char *ranks; /* a digit for each input that must be there: the axes that it has at least */
+	const char *ranks; /* a digit per mandatory input: its minimum rank */
 	enum class class;
 	double flop;
 	uint8_t traits;
@@ -97,7 +97,7 @@ static struct mq_window window_of(const struct mq_onnx_node *node)
 	return w;
 }
 
-/* Amounts of one image, times the images that the tensor holds. */
+/* Amounts of one image times the images in the tensor. */
 static void scale(struct mq_op *op, double by)
 {
 	double *const amounts[] = { &op->m,     &op->flop,      &op->flop_bwd, &op->read,
@@ -167,7 +167,7 @@ static double live_inputs(const struct mq_onnx_node *node)
 	return n;
 }
 
-/* Ops on images may be split along channels and height, where each element stands for itself. */
+/* Element-wise ops on images may be split along channels and height. */
 static void allow_splits(struct mq_op *op, enum class class, const struct mq_onnx_tensor *out)
 {
 	if ((class != MAP && class != SUM && class != DROPOUT) || out->rank != 4)
@@ -184,7 +184,7 @@ static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct op
 	double flop = o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop;
 
 	mq_amounts_norm(op, &plane, flop, g->train && !strcmp(node->type, "BatchNormalization"));
-	if (!strcmp(node->type, "LayerNormalization")) /* its features belong together */
+	if (!strcmp(node->type, "LayerNormalization")) /* it normalizes over features, which no split divides */
 		op->splits = 1u << MQ_DIM_BATCH;
 }
 
@@ -243,7 +243,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 	case VIEW:
 		op->output = elems;
 		break;
-	default: /* a Split has several outputs, the others one */
+	default: /* a Split has several outputs, other operators one */
 		for (uint32_t i = 1; i < node->n_out; i++)
 			elems += node->out[i] ? mq_onnx_elems(node->out[i]) : 0;
 		mq_amounts_copy(op, !strcmp(node->type, "Concat") ? elems : mq_onnx_elems(x), elems);
@@ -259,7 +259,7 @@ static const enum mq_op_kind kinds[] = {
 };
 #undef X
 
-/* Parameters are what goes in as weights and was not counted before. */
+/* Parameters: the input weights that no earlier op has counted. */
 static double count_weights(const struct mq_onnx_node *node)
 {
 	double param = 0;
@@ -348,7 +348,7 @@ enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *no
 			node->out[i]->constant = true;
 			node->out[i]->weight |= weight && !node->out[i]->integer;
 		}
-	if (view) /* a weight transposed, say, is no other weight */
+	if (view) /* a transposed weight is the same weight */
 		node->out[0]->origin = node->in[0]->origin ? node->in[0]->origin : node->in[0];
 	return MQ_OK;
 }

@@ -1,7 +1,7 @@
-/* onnx_shape.c - output shapes of ONNX operators, after their specification (opsets 1-21).
+/* onnx_shape.c - output shapes of ONNX operators, by their specification (opsets 1-21).
  *
- * Every function gets a node whose inputs are known and fills its outputs. Attributes that later opsets turned into
- * inputs (axes, split, pads, ...) are looked for in both places. SPDX-License-Identifier: Apache-2.0 */
+ * Every function gets a node with known inputs and fills its outputs. Attributes that later opsets made inputs (axes,
+ * split, pads, ...) are read from either. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *nod
 	return MQ_OK;
 }
 
-/* Room for the elements of a small integer tensor; NULL if it is too large. */
+/* Allocates the values of a small integer tensor; NULL: too large. */
 static double *make_value(struct mq_onnx *g, struct mq_onnx_tensor *t)
 {
 	double n = mq_onnx_elems(t);
@@ -119,7 +119,7 @@ static void pass_value(struct mq_onnx *g, const struct mq_onnx_node *node)
 		memcpy(v, node->in[0]->value, (size_t)mq_onnx_elems(node->out[0]) * sizeof(*v));
 }
 
-/* An axis given as attribute or, since opset 13, as an input; negative ones count from the end. */
+/* An axis from an attribute or, since opset 13, an input; negative ones count from the end. */
 static bool resolve_axis(double axis, uint32_t rank, uint32_t *out)
 {
 	if (axis < 0)
@@ -522,7 +522,7 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 		out->integer = a->tensor->integer;
 		out->valued = a->tensor->valued;
 		out->value = a->tensor->value;
-		/* some exporters keep weights so; a lone number is none */
+		/* some exporters store weights so; a single number is no weight */
 		out->weight = !out->integer && mq_onnx_elems(out) > 1;
 		return MQ_OK;
 	}
@@ -536,7 +536,7 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 	return MQ_OK;
 }
 
-/* ConstantOfShape. A floating-point one stands for a weight whose numbers were taken out of the file. */
+/* ConstantOfShape. A floating-point one stands for a weight whose values were removed from the file. */
 enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 0);
@@ -592,7 +592,7 @@ enum mq_status mq_onnx_tile(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-/* DepthToSpace and SpaceToDepth: squares of pixels become channels, or the other way. */
+/* DepthToSpace and SpaceToDepth: channels to squares of pixels, and back. */
 enum mq_status mq_onnx_blocks(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	double size = mq_onnx_number(node, "blocksize", 0);

@@ -1,5 +1,5 @@
-/* onnx_window.c - output shapes of the ONNX operators that slide windows (convolution, pooling), resample, multiply
- * matrices or run over sequences; see onnx_shape.c for others. SPDX-License-Identifier: Apache-2.0 */
+/* onnx_window.c - output shapes of ONNX operators for convolution, pooling, resampling, matrix products and sequences;
+ * see onnx_shape.c for others. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>

@@ -1,12 +1,11 @@
-/* peft.c - adapters as Hugging Face's PEFT writes them down, adapter_config.json. Keys are those of its LoraConfig; what
- * is not read here does not change what is computed. MQ_EINPUT: another kind of adapter than LoRA, or one with more than
- * rank, alpha, dropout and target modules (DoRA, ranks of single modules, modules that are trained whole).
- * SPDX-License-Identifier: Apache-2.0 */
+/* peft.c - reads adapter_config.json of Hugging Face's PEFT. Keys are those of its LoraConfig; keys not read here do
+ * not change the computation. MQ_EINPUT: another adapter than LoRA, or one with more than rank, alpha, dropout and
+ * target modules (DoRA, ranks per module, fully trained modules). SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/formats/lib/json.h"
 
-/* The modules' names with '+' between; a single text is a pattern ("all-linear"). */
+/* The modules' names joined by '+'; a single text is a pattern ("all-linear"). */
 static enum mq_status targets_of(const char *path, const json_t *list, struct mq_arena *arena, const char **targets,
 				 struct mq_err *err)
 {
@@ -23,7 +22,7 @@ static enum mq_status targets_of(const char *path, const json_t *list, struct mq
 	return MQ_OK;
 }
 
-/* Keys that make adapters of another kind, where they are set. */
+/* Keys that select another kind of adapter when set. */
 static enum mq_status check_plain(const char *path, const json_t *top, struct mq_err *err)
 {
 	static const char *const others[] = { "use_dora",          "rank_pattern",
