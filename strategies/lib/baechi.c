@@ -51,7 +51,7 @@ static bool ready(const struct etf *e, uint32_t v)
 	return e->s->device_of[v] == MQ_NONE && e->waits[v] == 0;
 }
 
-/* Its inputs are on every device before this one is free: waiting gains nothing. */
+/* Are the task's inputs on every device before this one is free? Then waiting gains nothing. */
 static bool urgent(const struct etf *e, uint32_t v, uint32_t device)
 {
 	for (uint32_t d = 0; d < e->t->n_devices; d++)
@@ -60,7 +60,7 @@ static bool urgent(const struct etf *e, uint32_t v, uint32_t device)
 	return true;
 }
 
-/* Is the device reserved for another task: the favourite child of its last one, not yet placed? */
+/* Is the device reserved for the favourite child of its last task, not yet placed? */
 static bool reserved(const struct etf *e, uint32_t v, uint32_t device)
 {
 	uint32_t last = e->last[device];
@@ -73,7 +73,7 @@ static bool reserved(const struct etf *e, uint32_t v, uint32_t device)
 	       fits(e->t, e->s, child, device, INFINITY) && !urgent(e, v, device);
 }
 
-/* The ready task and device that can start first; reserved devices only when nothing else is left. */
+/* The ready task and device with the earliest start; reserved devices only if `respect` is false. */
 static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *device)
 {
 	double least = INFINITY;
@@ -120,7 +120,7 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 					       "engine '%s': no device has room: %u of %u op groups are left over",
 					       favourite ? "m-sct" : "m-etf", t->n - n, t->n);
 			for (task = 0; s->device_of[task] != MQ_NONE; task++)
-				continue; /* a cycle of colours: the lowest goes ahead */
+				continue; /* a cycle of colours: the lowest task goes first */
 			e.waits[task] = 0;
 			n--;
 			continue;

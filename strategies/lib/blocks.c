@@ -29,8 +29,8 @@ static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *ar
 	return of_op;
 }
 
-/* Does each op of a block stand in the model's eyes for the one in its place in another? */
-static bool stands_for(const struct mq_model *m, const struct mq_blocks *b, uint32_t one, uint32_t other)
+/* Do two blocks hold equal ops (mq_model.like) in the same order? */
+static bool blocks_alike(const struct mq_model *m, const struct mq_blocks *b, uint32_t one, uint32_t other)
 {
 	uint32_t n = b->first[one + 1] - b->first[one];
 	bool alike = b->first[other + 1] - b->first[other] == n;
@@ -51,7 +51,7 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint32_t one = b->of_op[model->like[b->op[b->first[i]]]];
 
-		b->like[i] = stands_for(model, b, one, i) ? one : i;
+		b->like[i] = blocks_alike(model, b, one, i) ? one : i;
 	}
 	b->edge = mq_arena_array(arena, model->n_edges, struct mq_block_edge);
 	for (uint32_t e = 0; e < model->n_edges; e++) {
@@ -76,8 +76,8 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 	b->n_edges = kept;
 }
 
-/* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel op, needs the
- * same backward, counted here with it. */
+/* A row-parallel op leaves partial sums, all-reduced in the forward pass; its column-parallel counterpart needs the
+ * same all-reduce in the backward pass, counted here with it. */
 static double reduce_time(const struct mq_problem *problem, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
 			  const uint32_t *group, uint32_t tp, double samples)
 {

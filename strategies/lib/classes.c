@@ -10,7 +10,7 @@ struct mark {
 	double inside_Bps, outside_Bps;
 };
 
-/* Of the machines' own links: which leaf of the fabric the other one hangs on says nothing of a device. */
+/* The route's least bandwidth outside the fabric: which of its switches the other device hangs on does not matter. */
 static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 {
 	const struct mq_route *route;
@@ -25,8 +25,8 @@ static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 	return least;
 }
 
-/* Devices of a machine follow each other in rank in nearly all clusters; where they do not, fewer of them are seen,
- * and all of a machine see as many. */
+/* The widest way to another device of the machine among the NEIGHBOURS next ranks. Devices of a machine nearly always
+ * have consecutive ranks; where they do not, all of a machine see equally few. */
 static double inside_Bps(const struct mq_cluster *c, uint32_t d)
 {
 	double most = 0;

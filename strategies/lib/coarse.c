@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Runs of the graph, as much memory each as its device has of the whole; the next device that can run it. */
-static void spread(const struct mq_problem *problem, struct mq_coarse *c)
+/* Fills `even`: consecutive groups per device by its share of memory; what it cannot run goes to the next that can. */
+static void spread_evenly(const struct mq_problem *problem, struct mq_coarse *c)
 {
 	const struct mq_tasks *t = &c->tasks;
 	double *memory = mq_arena_array(problem->arena, c->n, double), total = 0, room = 0, held = 0, end;
@@ -21,7 +21,7 @@ static void spread(const struct mq_problem *problem, struct mq_coarse *c)
 		room += t->limit[i];
 	}
 	end = known ? t->limit[0] / room : 1.0 / c->n_devices;
-	for (uint32_t g = 0; g < c->n; g++) { /* the middle of the group decides */
+	for (uint32_t g = 0; g < c->n; g++) { /* the middle of the group decides its device */
 		while (d + 1 < c->n_devices && held + memory[g] / 2 > end * total) {
 			d++;
 			end += known ? t->limit[d] / room : 1.0 / c->n_devices;
@@ -33,8 +33,8 @@ static void spread(const struct mq_problem *problem, struct mq_coarse *c)
 	}
 }
 
-/* While more than `limit` are left, the lightest group joins the neighbour that it exchanges most with: branches that
- * could run side by side stay apart as long as anything else can be joined. */
+/* While more than `limit` groups are left, merges the lightest into the neighbour with which it exchanges most
+ * bytes. */
 static void join_lightest(const struct mq_tasks *t, uint32_t limit, struct mq_arena *arena, uint32_t *group_of)
 {
 	double *time = mq_arena_array(arena, t->n, double), *bytes = mq_arena_array(arena, t->n, double);
@@ -71,7 +71,7 @@ static void join_lightest(const struct mq_tasks *t, uint32_t limit, struct mq_ar
 	}
 }
 
-/* Numbers the groups that are used, by their first task in topological order. */
+/* Numbers the groups by their first task in topological order. */
 static void number_groups(struct mq_coarse *c, struct mq_arena *arena)
 {
 	uint32_t most = 0, *number;
@@ -118,7 +118,7 @@ enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *en
 	c->n_devices = c->tasks.n_devices;
 	number_groups(c, problem->arena);
 	MQ_TRY(find_possible(c, engine, problem->arena, err));
-	spread(problem, c);
+	spread_evenly(problem, c);
 	c->fit = (struct mq_fit){ .micro_batches = c->tasks.space.micro_batches, .fits = true };
 	mq_coarse_plan(c, c->even, problem, problem->arena, &plan);
 	c->fit = mq_fit_find(problem, &plan, problem->q->train->batch);

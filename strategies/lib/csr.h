@@ -1,5 +1,4 @@
-/* csr.h - orders of graphs in compressed rows, see mq_csr_make of arena.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* csr.h - topological order of graphs in CSR form, see mq_csr_make of arena.h. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_CSR_H
 #define MQ_STRATEGIES_LIB_CSR_H
 
@@ -14,9 +13,9 @@
 		(list)[(n)-1 - i_] = keep_;             \
 	}
 
-/* The nodes 0 .. n-1 of a graph in an order in which each comes after its predecessors: of those that are ready the one
- * of least rank (NULL: of least number) first, or, `deep`, the one that became ready last. The successors of a node are
- * rows as above. Nodes on and behind a cycle are missing; returns how many there are. */
+/* Topological order of the nodes 0 .. n-1. Of the ready nodes it takes the one of least rank (NULL: least number) or,
+ * if `deep`, the one that became ready last. first, next: CSR of successors. Nodes on and behind a cycle are missing;
+ * returns how many are in `order`. */
 static inline uint32_t mq_csr_sort(struct mq_arena *arena, uint32_t n, const uint32_t *first, const uint32_t *next,
 				   const double *rank, bool deep, uint32_t *order)
 {
@@ -25,7 +24,7 @@ static inline uint32_t mq_csr_sort(struct mq_arena *arena, uint32_t n, const uin
 
 	for (uint32_t i = 0; i < first[n]; i++)
 		waits[next[i]]++;
-	for (uint32_t v = 0; v < n; v++) { /* deep: least number last, which is taken first */
+	for (uint32_t v = 0; v < n; v++) { /* deep: the least number last, as the last is taken first */
 		uint32_t u = deep ? n - 1 - v : v;
 
 		if (!waits[u])

@@ -1,10 +1,9 @@
 /* elim.c - see elim.h.
  *
- * A table ("factor") knows its variables and their strides. Every table that elimination makes is laid out with the
- * variable eliminated *next* slowest and the one eliminated last fastest, so that the inner loop of later steps runs
- * over consecutive numbers; input pairs are transposed once where their own order differs. For each step the inner loop
- * adds one row of each table that varies along the innermost variable to a scalar from those that do not, and keeps the
- * minimum. SPDX-License-Identifier: Apache-2.0 */
+ * A table ("factor") holds its variables, in the order in which they are eliminated: the next one varies slowest and
+ * the last one fastest, so the inner loop of every step reads consecutive numbers. Input pairs are transposed once
+ * where needed. For each choice of the eliminated variable, the inner loop adds one row of each table that varies along
+ * the innermost variable to the sum of those that do not, and keeps the minimum. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/elim.h"
 
 #include <math.h>
@@ -17,14 +16,14 @@ struct factor {
 	uint32_t *var; /* in the order of elimination: first = slowest */
 	uint32_t *n;   /* choices of each */
 	double *value;
-	bool used; /* already part of a later table */
+	bool used; /* merged into a later table */
 };
 
 struct elim {
 	const struct mq_elim_problem *problem;
 	struct mq_arena *arena;
 	uint32_t *order, *position;
-	uint32_t **scope; /* [step]: D of the variable eliminated there */
+	uint32_t **scope; /* [step] neighbours D of the variable eliminated then */
 	uint32_t *scope_size;
 	uint32_t n_factors;
 	struct factor *factor; /* pairs first, then one per step */
@@ -47,7 +46,7 @@ double mq_elim_cost(const struct mq_elim_problem *p, const uint32_t *choice)
 
 /* ---- order -------------------------------------------------------------------------------------- */
 
-/* Neighbours as sorted lists of ids; merging two is linear. */
+/* Neighbours as sorted lists of ids; merging takes linear time. */
 struct list {
 	uint32_t n, *id;
 };
@@ -155,7 +154,7 @@ static void sort_by_position(const struct elim *e, uint32_t *var, uint32_t n)
 	}
 }
 
-/* Before any table is made: what all of them will need. */
+/* Checks the sizes of all tables against the bounds before any is made. */
 static enum mq_status check_bounds(struct elim *e, struct mq_err *err)
 {
 	const struct mq_elim_problem *p = e->problem;
@@ -211,10 +210,10 @@ static void add_pairs(struct elim *e)
 	}
 }
 
-/* A factor seen from the step at hand: how far each loop variable moves in it. */
+/* A factor in one elimination step: its stride along each loop variable. */
 struct view {
 	const double *value;
-	size_t stride_v; /* of the variable that goes */
+	size_t stride_v; /* of the eliminated variable */
 	size_t *stride;  /* [scope] */
 	size_t at;       /* offset of the current outer choice */
 };
@@ -224,9 +223,9 @@ struct step {
 	const uint32_t *n;  /* [n_scope] choices */
 	const double *cost; /* unary of v */
 	uint32_t n_inner, n_outer;
-	struct view *inner, *outer; /* views that vary along the innermost variable, and those not */
+	struct view *inner, *outer; /* views that vary along the innermost variable, and the others */
 	double *out;
-	const double *zero; /* [row] in place of inner views that there are not */
+	const double *zero; /* [row] zeros, in place of absent inner views */
 	size_t row;         /* choices of the innermost variable (1 if the scope is empty) */
 };
 
@@ -266,7 +265,7 @@ static void row_minimum(const struct step *s, double *restrict out)
 			base += s->outer[i].value[s->outer[i].at + c * s->outer[i].stride_v];
 		for (uint32_t i = 0; i < s->n_inner && i < 2; i++)
 			row[i] = s->inner[i].value + s->inner[i].at + c * s->inner[i].stride_v;
-		for (size_t x = 0; x < s->row && s->n_inner <= 2; x++) { /* nearly always, and vectorised */
+		for (size_t x = 0; x < s->row && s->n_inner <= 2; x++) { /* the usual case, vectorized */
 			double sum = base + row[0][x] + row[1][x];
 
 			out[x] = sum < out[x] ? sum : out[x];
@@ -286,11 +285,11 @@ static bool go_on(const struct mq_elim_problem *p)
 	return !p->tick || p->tick(p->tick_context, (double)NAN, "eliminating");
 }
 
-/* False: there was no time for it. */
+/* False: the time is over. */
 static bool fill_table(const struct step *s, const struct mq_elim_problem *p, uint32_t *digit)
 {
 	uint32_t outer = s->n_scope ? s->n_scope - 1 : 0;
-	size_t rows = 0, often = 1 + (1 << 20) / (s->row * s->n_v); /* a few times in a second */
+	size_t rows = 0, often = 1 + (1 << 20) / (s->row * s->n_v); /* polls a few times a second */
 	double *out = s->out;
 
 	memset(digit, 0, (outer + 1) * sizeof(*digit));
@@ -322,7 +321,7 @@ static bool fill_table(const struct step *s, const struct mq_elim_problem *p, ui
 	}
 }
 
-/* The tables that the step combines: those which mention v, and in breadth-first order the running one, whatever it
+/* The tables combined in this step: those over v and, in breadth-first order, the previous step's, whatever it
  * spans. */
 static uint32_t collect(struct elim *e, uint32_t step, struct view *view)
 {
@@ -375,7 +374,7 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 		else
 			s.outer[s.n_outer++] = view[i];
 	}
-	for (uint32_t i = 0; i < s.n_inner; i++) /* innermost of the scope is innermost of the table */
+	for (uint32_t i = 0; i < s.n_inner; i++) /* the scope's innermost variable is each table's too */
 		mq_assert(s.inner[i].stride[n_scope - 1] == 1);
 	e->n_factors++;
 	return fill_table(&s, p, digit);
@@ -392,7 +391,7 @@ static double factor_at(const struct factor *f, const uint32_t *choice)
 	return f->value[at];
 }
 
-/* The last eliminated variable first: all others of its tables are known by then. */
+/* From the last eliminated variable back: all other variables of its tables are known by then. */
 static void substitute(struct elim *e)
 {
 	const struct mq_elim_problem *p = e->problem;
@@ -443,7 +442,7 @@ enum mq_status mq_elim_solve(const struct mq_elim_problem *p, struct mq_arena *a
 	for (uint32_t step = 0; step < n; step++)
 		if (!eliminate(&e, step, digit) || (step % 64 == 63 && !go_on(p)))
 			return MQ_DONE;
-	/* What is left are constants: one table without variables per connected part. */
+	/* Tables without variables remain, one per connected component. */
 	for (uint32_t i = p->n_pairs; i < e.n_factors; i++)
 		if (e.factor[i].n_vars == 0 && !e.factor[i].used)
 			result->optimum += e.factor[i].value[0];

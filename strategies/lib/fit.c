@@ -22,7 +22,7 @@ void mq_fit_apply(const struct mq_fit *fit, struct mq_plan *plan)
 		plan->config[c].recompute = fit->recompute;
 }
 
-/* One setting, with or without its time; false where it may not or cannot be judged. */
+/* Judges the plan with one setting, with or without its time; false: not allowed, or it cannot be judged. */
 static bool judge(const struct mq_problem *p, const struct mq_plan *plan, const struct mq_fit *fit, bool timed,
 		  struct mq_result *r)
 {

@@ -66,7 +66,7 @@ json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *wher
 {
 	json_t *value = NULL;
 
-	/* twice: is it an array, and which one */
+	/* the key twice: checks that it is an array, then fetches it */
 	return mq_json_in_read(in, object, where, "{s:[], s:o}", key, key, &value) ? value : NULL;
 }
 

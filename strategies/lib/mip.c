@@ -1,5 +1,5 @@
-/* mip.c - see mip.h. Files live in a folder of their own under $TMPDIR and go with it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* mip.c - see mip.h. Files live in a temporary folder under $TMPDIR, removed afterwards. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "lib/mip.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void write_columns(const struct mq_mip *m, FILE *f, struct mq_arena *aren
 		for (uint32_t e = first[c]; e != MQ_NONE; e = next[e]) {
 			double value = m->entry[e].value;
 
-			/* A row is written at once, so repeated entries are neighbours. */
+			/* Terms of a row are added together, so repeated ones are adjacent. */
 			while (next[e] != MQ_NONE && m->entry[next[e]].row == m->entry[e].row) {
 				e = next[e];
 				value += m->entry[e].value;
@@ -186,7 +186,7 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	argv[n++] = "-allowableGap";
 	argv[n++] = "0";
 	if (o->start) {
-		/* With a start solution the preprocessing of cbc 2.10 may cut off the optimum (seen). */
+		/* With a start solution, cbc 2.10's preprocessing may cut off the optimum (observed). */
 		argv[n++] = "-preprocess";
 		argv[n++] = "off";
 		argv[n++] = "-mipstart";
@@ -198,7 +198,7 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	argv[n] = NULL;
 	char *args[24];
 
-	for (uint32_t i = 0; i <= n; i++) /* they are not changed; exec's type says they may be */
+	for (uint32_t i = 0; i <= n; i++) /* exec's type lacks const; the strings are not changed */
 		memcpy(&args[i], &argv[i], sizeof(args[i]));
 	const struct mq_spawn cbc = { .path = "cbc",
 				      .argv = args,
@@ -217,8 +217,8 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	return MQ_OK;
 }
 
-/* Waits, polling tick; true when cbc ended by itself with status 0. The linear programme at the root does not keep
- * cbc's own time limit: beyond half of it again, and five seconds, cbc is stopped. */
+/* Waits, polling tick; true if cbc ended by itself with status 0. The LP at the root ignores cbc's time limit: at 1.5
+ * times the limit plus 5 s, cbc is killed. */
 static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 {
 	double most_s = 1.5 * o->seconds + 5, waited_s = 0;
@@ -266,7 +266,7 @@ static void read_bound(const char *path, double *bound)
 		fclose(f);
 }
 
-/* False where cbc wrote no answer at all. */
+/* False: cbc wrote no answer. */
 static bool read_solution(const struct mq_mip *m, const char *path, struct mq_arena *arena,
 			  struct mq_mip_result *result)
 {

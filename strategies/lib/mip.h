@@ -1,7 +1,7 @@
 /* mip.h - mixed integer programs, solved by the `cbc` program (COIN-OR branch and cut).
  *
- * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution and a time limit, and
- * its answer is read back: its licence does not combine with GPL libraries in one process, and a crash of it costs one
+ * The problem is written as an MPS file, `cbc` runs in its own process with a start solution and a time limit, and its
+ * answer is read back: its licence does not combine with GPL libraries in one process, and a crash of it costs one
  * answer, not the run. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_MIP_H
 #define MQ_STRATEGIES_LIB_MIP_H
@@ -42,12 +42,12 @@ struct mq_mip_term {
 	double value;
 };
 
-/* A row of its terms: MQ_MIP_ROW(mip, 'G', 0, { y, 1 }, { x, -1 }) says y - x >= 0. */
+/* A row from its terms: MQ_MIP_ROW(mip, 'G', 0, { y, 1 }, { x, -1 }) means y - x >= 0. */
 uint32_t mq_mip_row_of(struct mq_mip *mip, char sense, double rhs, size_t n, const struct mq_mip_term *term);
 #define MQ_MIP_ROW(mip, sense, rhs, ...)                                                                           \
 	mq_mip_row_of(mip, sense, rhs, sizeof((struct mq_mip_term[]){ __VA_ARGS__ }) / sizeof(struct mq_mip_term), \
 		      (struct mq_mip_term[]){ __VA_ARGS__ })
-/* Adds to the coefficient of a column in a row. */
+/* Adds to a column's coefficient in a row. */
 void mq_mip_add(struct mq_mip *mip, uint32_t row, uint32_t column, double value);
 
 struct mq_mip_options {
@@ -67,7 +67,7 @@ struct mq_mip_result {
 	double *value;    /* [n_columns], or NULL without a solution */
 };
 
-/* Minimises. MQ_ENODEV: no cbc; MQ_ETIME: it died or was stopped before it said anything. */
+/* Minimises. MQ_ENODEV: no cbc; MQ_ETIME: it died or ended without an answer. */
 enum mq_status mq_mip_solve(const struct mq_mip *mip, const struct mq_mip_options *options, struct mq_arena *arena,
 			    struct mq_mip_result *result, struct mq_err *err);
 

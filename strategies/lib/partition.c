@@ -12,7 +12,7 @@ struct graph {
 	idx_t *weight; /* [n * weights] time, memory */
 };
 
-/* Undirected adjacency; weights are whole numbers: times in 1/1e6 of the total, bytes in 1/1e6 of all. */
+/* Undirected graph; integer weights: millionths of the total time, memory and bytes, plus 1. */
 static void build(const struct mq_tasks *t, idx_t weights, struct mq_arena *arena, struct graph *g)
 {
 	double time = 0, bytes = 0, held = 0;
@@ -69,8 +69,8 @@ bool mq_partition_tasks(const struct mq_tasks *t, const struct mq_partition *how
 	METIS_SetDefaultOptions(options);
 	options[METIS_OPTION_SEED] = (idx_t)how->seed;
 	options[METIS_OPTION_NUMBERING] = 0;
-	/* METIS reports its inner tries on standard output ("Cannot bisect a graph with 0 vertices!"), which belongs to
-	 * the result: it is closed while METIS works. */
+	/* METIS prints internal messages ("Cannot bisect a graph with 0 vertices!") on standard output, which belongs
+	 * to the result: it is redirected to /dev/null while METIS runs. */
 	fflush(stdout);
 	int nothing = open("/dev/null", O_WRONLY), saved = dup(STDOUT_FILENO), status = METIS_OK;
 

@@ -21,9 +21,9 @@ struct builder {
 	uint32_t *n_choices;
 	uint32_t n_types, *type; /* first rank of each device class */
 	struct splits now;
-	uint32_t *edge_twin; /* [n_edges] an earlier edge between ops like its own, or itself */
+	uint32_t *edge_twin; /* [n_edges] the first edge between equal ops */
 	const double **edge_cost;
-	uint32_t *member; /* [devices] of the group asked about */
+	uint32_t *member; /* [devices] scratch: ranks of a group */
 };
 
 static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double samples)
@@ -52,8 +52,8 @@ static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32
 	}
 }
 
-/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence or place, and over
- * plain replicas. */
+/* Seconds to all-reduce the gradients of a config over its batch, sequence and spatial splits; plain replicas compute
+ * the same gradients. */
 static bool gradient_time(const struct builder *b, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
 			  double *seconds)
 {
@@ -65,7 +65,7 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op, const
 		return true;
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		share[d] = split[d];
-		/* The mesh has batch, sequence and place outermost, the rest inside. */
+		/* In the mesh, batch, sequence and spatial splits are outermost. */
 		if (d == MQ_DIM_BATCH || d == MQ_DIM_SEQ || d == MQ_DIM_SPATIAL)
 			outer *= split[d];
 		else
@@ -74,10 +74,10 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op, const
 	uint32_t replicas = n / (inner * outer);
 
 	if (outer == 1)
-		return true; /* replicas compute the same gradients */
+		return true; /* replicas alone need no reduction */
 	for (uint32_t i = 0; i < outer; i++)
 		b->member[i] = b->out->devices.rank[i * inner * replicas];
-	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
+	/* no rewind here: the collective may cache routes in the same arena */
 	return mq_collective_s(b->problem, MQ_COLL_ALL_REDUCE, b->member, outer, mq_op_param_shard(op, share),
 			       b->problem->q->train->dtype, seconds);
 }
@@ -178,7 +178,7 @@ static void price_edge(struct builder *b, uint32_t e)
 						       &forward, &backward))
 				cost[(size_t)a * nb + c] = (forward + backward) * out->micro_batches;
 			else
-				cost[(size_t)a * nb + c] = INFINITY; /* no such conversion */
+				cost[(size_t)a * nb + c] = INFINITY; /* no such resharding */
 		}
 	}
 	b->edge_cost[e] = cost;

@@ -12,7 +12,7 @@ static void join(uint32_t *parent, uint32_t a, uint32_t b)
 	parent[x > y ? x : y] = x > y ? y : x;
 }
 
-/* Ops that must share a device, by union and find. */
+/* Groups ops that must share a device, by union-find. */
 static void group_ops(struct placements *space, const struct mq_model *m, struct mq_arena *arena)
 {
 	uint32_t *parent = mq_arena_count(arena, m->n_ops);

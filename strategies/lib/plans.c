@@ -42,7 +42,7 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 	return devices;
 }
 
-/* Devices [i, ...) of one machine, in the order of the list. */
+/* Number of consecutive devices from i on that are on one machine. */
 static uint32_t same_machine(const struct mq_cluster *cluster, const struct mq_devices *devices, uint32_t i)
 {
 	uint32_t n = 1;
@@ -121,7 +121,7 @@ struct mq_stage_limits mq_stage_limits(const struct mq_limits *l, uint32_t n)
 	return out;
 }
 
-/* Can the op be split into `parts` along the dimensions in `mask`? By its largest extent. */
+/* Can the op be split into `parts` along one of the dimensions in `mask`? */
 static bool can_split(const struct mq_op *op, uint32_t mask, uint32_t parts, double samples)
 {
 	double most = 1;

@@ -90,7 +90,7 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 	return MQ_OK;
 }
 
-/* What a sample cost: its time, or more than the worst time, the more the further from fitting. */
+/* The cost of a sample: its time; if infeasible, more than the worst feasible time, growing with the excess. */
 static double cost_s(const struct mq_post *p, uint32_t k)
 {
 	return p->excess[k] > 0 ? (p->worst_s > 0 ? p->worst_s : 1) * (1 + p->excess[k]) : p->time_s[k];
@@ -108,7 +108,7 @@ static double ratio(const struct mq_post *p, uint32_t k)
 	return exp(fmin(log_ratio, log(10)));
 }
 
-/* KL(f_old || f) of whole placements: the sum over the groups. */
+/* KL(f_old || f) of whole placements: the sum over groups. */
 static double divergence(const struct mq_post *p)
 {
 	double sum = 0;
@@ -119,14 +119,14 @@ static double divergence(const struct mq_post *p)
 	return sum;
 }
 
-/* d/du of both objectives: w_k (1[d = d_k] - f), minus beta (f - f_old) for the proximal one. */
+/* Gradient of both objectives: w_k (1[d = d_k] - f), minus beta (f - f_old) for the proximal one. */
 static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 {
 	uint32_t d_n = p->coarse.n_devices;
 	double mean_s = (p->sum_s + (p->worst_s > 0 ? p->worst_s : 1) * p->sum_excess) / (double)p->n_mean;
 
 	for (uint32_t k = from; k < to; k++) {
-		/* The advantage of a sample: how much faster than the mean, relative to it. */
+		/* advantage: how much faster than the mean, relative to it */
 		double w = (mean_s - cost_s(p, k)) / mean_s * (p->has.reinforce ? 1 : ratio(p, k)) / (to - from);
 
 		for (uint32_t g = 0; g < p->coarse.n; g++)
@@ -141,9 +141,9 @@ static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 		p->u[at] -= p->rate * p->beta * (p->f[at] - p->f_old[at]);
 }
 
-/* REINFORCE takes one step. The proximal steps end where the placements' distribution has moved by `kl`: the ratio
- * of two placements is a product over all groups, so that a step that suits ten of them would throw hundreds far
- * from where the samples came from. */
+/* REINFORCE takes one step. Proximal steps end when the distribution of placements has moved by `kl`: a placement's
+ * probability ratio is a product over all groups, so a step that suits ten groups would move hundreds far from the
+ * samples. */
 static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
 {
 	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
@@ -164,7 +164,7 @@ static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
 
 MQ_COMPARE(by_value, double, MQ_ORDER(*a, *b))
 
-/* The maximum-likelihood f of the elite, mixed with the uniform distribution. */
+/* Sets f to the maximum-likelihood fit of the elite, mixed with the uniform distribution. */
 static void fit_elite(struct mq_post *p)
 {
 	uint32_t d_n = p->coarse.n_devices, elite = 0;
@@ -198,7 +198,7 @@ static void fit_elite(struct mq_post *p)
 	softmax(p);
 }
 
-static void note(struct mq_post *p, const struct mq_result *r)
+static void record(struct mq_post *p, const struct mq_result *r)
 {
 	uint32_t k = p->n++;
 
@@ -210,7 +210,7 @@ static void note(struct mq_post *p, const struct mq_result *r)
 	p->n_mean++;
 }
 
-/* The learning curve: mean cost of a round, and how undecided the groups are (1 = uniform). */
+/* Adds to the learning curve: mean cost of a round, and entropy per group (1 = uniform). */
 static void note_round(const struct mq_post *p, const struct mq_problem *problem)
 {
 	double cost = 0, entropy = 0;
@@ -230,13 +230,13 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 	uint32_t n = p->coarse.n;
 	size_t size = (size_t)n * p->coarse.n_devices * sizeof(double);
 
-	if (p->n_baselines) { /* no draws of f: f is not learnt from them */
+	if (p->n_baselines) { /* baselines are no samples of f */
 		p->n_baselines--;
 		p->first++;
 		return;
 	}
 	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n, n * sizeof(uint32_t));
-	note(p, r);
+	record(p, r);
 	bool full = p->n == p->samples;
 
 	if (full)

@@ -1,26 +1,25 @@
-/* post.h - device placement by cross-entropy and proximal policy optimisation (Gao, Chen, Li, "Post: Device Placement
- * with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018), and its parts taken alone: what the
- * engines post, cem, ppo and reinforce share.
+/* post.h - device placement by cross-entropy and proximal policy optimization (Gao, Chen, Li, "Post: Device Placement
+ * with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018), and its parts alone: shared by the
+ * engines post, cem, ppo and reinforce.
  *
- * f(d) = product over groups of softmax(u_m)[d_m]; minimise E[T(d)]. Placements are drawn from f. Every `every`
+ * f(d) = product over groups of softmax(u_m)[d_m]; minimise E[T(d)]. Placements are sampled from f. Every `every`
  * evaluations the policy takes `steps` gradient ascent steps on
  *     mean_k f(d_k) / f_old(d_k) (b - T(d_k)) / b - beta KL(f_old || f)
- * with b the running mean of T; every `samples` evaluations f becomes the maximum-likelihood fit to the best `rho` of
- * them in closed form, mixed with the uniform distribution: f <- (1 - eps) f + eps / D. REINFORCE ascends mean_k log
+ * with b the running mean of T; every `samples` evaluations f becomes the closed-form maximum-likelihood fit to the
+ * best `rho` of them, mixed with the uniform distribution: f <- (1 - eps) f + eps / D. REINFORCE ascends mean_k log
  * f(d_k) (b - T(d_k)) / b instead.
  *
  * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are options; eps is
- * at most 2 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a policy
- * step moves the distribution of whole placements by at most `kl`, because both are products over all groups; a
- * placement that does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less
- * excess is better; the first proposals are everything on one device, for each device, and runs of the graph with memory
- * shared evenly, so that the result is never worse than those (f is not learnt from them: the fastest few of a first
- * round would be the single devices, whose fit is the uniform distribution again); where the even one does not fit, all
- * plans accumulate micro-batches or recompute (fit.h); groups are neighbours of the graph (coarse.h).
+ * at most 2 / groups, or a placement of hundreds of groups would never be sampled whole; ratios are clipped at 10 and a
+ * policy step moves the distribution of whole placements by at most `kl`, because both are products over all groups; an
+ * infeasible placement costs the worst step time seen times 1 + memory needed / available, so that less excess is
+ * better; the first proposals are mq_coarse_baseline's, so that the result is never worse than those (f does not learn
+ * from them: the fastest few of a first round would be the single devices, whose fit is the uniform distribution
+ * again); if the even one does not fit, all plans accumulate micro-batches or recompute (fit.h); groups are neighbours
+ * in the graph (coarse.h).
  *
- * One evaluation costs O(groups x devices) besides the simulation. They cannot split tensors or cut pipelines, learn
- * nothing that carries over to another graph, and promise no optimum.
- * SPDX-License-Identifier: Apache-2.0 */
+ * One evaluation costs O(groups x devices) besides the simulation. The engines cannot split tensors or cut pipelines,
+ * learn nothing that transfers to another graph, and guarantee no optimum. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_POST_H
 #define MQ_STRATEGIES_LIB_POST_H
 
@@ -30,23 +29,23 @@ struct mq_post {
 	/* options */
 	uint32_t groups, samples, every, steps;
 	double rho, eps, beta, rate, kl;
-	/* what the engine does */
+	/* the parts of the engine */
 	struct mq_post_parts {
 		bool cross_entropy, proximal, reinforce;
 	} has;
 	struct mq_coarse coarse;
-	double *u, *f, *f_old;    /* [groups * devices] logits, probabilities, those that drew the samples */
-	double *u_old;            /* [groups * devices] before a gradient step */
-	uint32_t baseline;        /* the next of mq_coarse_baseline */
-	uint32_t n_baselines;     /* of them, not yet observed */
-	uint32_t n;               /* samples in the round */
-	uint32_t *drawn;          /* [batch * groups] placements whose score is still to come */
-	uint64_t first, next;     /* draws observed and proposed */
-	double *time_s, *sorted;  /* [samples] time_s: 0 where `excess` says that it is no plan */
+	double *u, *f, *f_old; /* [groups * devices] logits, probabilities, probabilities that sampled the placements */
+	double *u_old;         /* [groups * devices] before a gradient step */
+	uint32_t baseline;     /* `next` of mq_coarse_baseline */
+	uint32_t n_baselines;  /* baselines not yet observed */
+	uint32_t n;            /* samples in the round */
+	uint32_t *drawn;       /* [batch * groups] placements proposed and not yet observed */
+	uint64_t first, next;  /* placements observed and proposed */
+	double *time_s, *sorted;  /* [samples] time_s: 0 if excess > 0 */
 	double *excess;           /* [samples] see mq_fit_excess */
 	uint32_t *choice;         /* [samples * groups] */
-	double worst_s;           /* of the feasible; 0 = none yet */
-	double sum_s, sum_excess; /* over all samples: times, 1 + excesses */
+	double worst_s;           /* worst feasible time; 0 = none yet */
+	double sum_s, sum_excess; /* over all samples: times, 1 + excess of infeasible ones */
 	uint64_t n_mean;
 };
 
@@ -56,7 +55,7 @@ extern const struct mq_opt mq_post_opts[];
 
 enum mq_status mq_post_start(struct mq_post *post, const char *engine, const struct mq_problem *problem,
 			     struct mq_err *err);
-/* An engine's start: its name and which parts it has. */
+/* Defines an engine's `start`: its name and its parts. */
 #define MQ_POST_START(name, ...)                                                                       \
 	static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err) \
 	{                                                                                              \
@@ -69,7 +68,7 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 		     const struct mq_result *result);
 
-/* What the four engines have in common. */
+/* Members of struct mq_engine that all four share. */
 #define MQ_POST_ENGINE                                                                                      \
 	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts, .state_size = sizeof(struct mq_post), \
 	.batch = MQ_POST_BATCH, .lacks = MQ_LACKS_ALL, .start = start, .propose = mq_post_propose,          \

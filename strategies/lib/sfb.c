@@ -1,4 +1,4 @@
-/* sfb.c - see sfb.h. The only file of this part that includes igraph. SPDX-License-Identifier: Apache-2.0 */
+/* sfb.c - see sfb.h. Only this file includes igraph. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/sfb.h"
 
 #include <igraph/igraph.h>
@@ -33,7 +33,7 @@ static void add_arc(struct network *net, uint32_t from, uint32_t to, double capa
 		net->status = igraph_vector_push_back(&net->capacity, capacity);
 }
 
-/* Nodes 0 .. n-1 are ops, n the source (duplicated), n + 1 the sink (not). */
+/* Nodes 0 .. n-1 are ops, n the source (duplicated), n + 1 the sink (not duplicated). */
 static void build(const struct mq_sfb_problem *p, struct network *net)
 {
 	uint32_t source = p->n_ops, sink = p->n_ops + 1;
@@ -44,7 +44,7 @@ static void build(const struct mq_sfb_problem *p, struct network *net)
 	for (uint32_t i = 0; i < p->n_ops; i++) {
 		add_arc(net, source, i, -p->cost[i]);
 		add_arc(net, i, sink, p->cost[i]);
-		if (p->forbidden && p->forbidden[i]) /* dearer than giving up all profit */
+		if (p->forbidden && p->forbidden[i]) /* costs more than all profit */
 			add_arc(net, i, sink, everything);
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++)

@@ -1,15 +1,14 @@
 /* sfb.h - sufficient-factor broadcasting: which ops of a data-parallel group to duplicate, exactly.
  *
  * Under data parallelism over M replicas, a gradient that is all-reduced can instead be computed in full on every
- * replica, once the ops and tensors that it depends on are there in full:
+ * replica, once the ops and tensors that it depends on are available there in full:
  *
- *   min  sum_i (M-1) T_i x_i + sum_(i,j) M(M-1) S_ij b_ij / B - sum_g 2 (M-1)/M S_g x_g / B + a
- * sum_i x_i s.t. b_ij >= x_j - x_i  (a duplicated op gathers what an op that is not duplicated
- * gives it)
+ *   min  sum_i ((M-1) T_i + a) x_i + sum_(i,j) M(M-1) S_ij b_ij / B - sum_g 2 (M-1)/M S_g x_g / B
+ *   s.t. b_ij >= x_j - x_i  (a duplicated op gathers the outputs of ops that are not duplicated)
  *
- * (TAG, IEEE TPDS 2023). All constraints are differences, so the optimum is a minimum s-t cut: op i on the source's
- * side is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering on j -> i. Solved by igraph's
- * push-relabel maximum flow.
+ * (TAG, IEEE TPDS 2023). All constraints are differences, so the optimum is a minimum s-t cut: op i on the source side
+ * is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering on j -> i. Solved by igraph's push-relabel
+ * maximum flow.
  *
  * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -24,14 +23,14 @@
 
 struct mq_sfb_edge {
 	uint32_t src, dst;
-	double cost; /* >= 0: paid when dst is duplicated and src is not */
+	double cost; /* >= 0: paid if dst is duplicated and src is not */
 };
 
 /* The general form: minimise sum_i cost_i x_i + sum_e cost_e max(0, x_dst - x_src). */
 struct mq_sfb_problem {
 	uint32_t n_ops, n_edges;
-	const double *cost;    /* [n_ops], of duplicating; negative = it pays */
-	const bool *forbidden; /* [n_ops] or NULL: may not be duplicated */
+	const double *cost;    /* [n_ops] cost of duplicating; negative = profit */
+	const bool *forbidden; /* [n_ops] must not be duplicated; or NULL */
 	const struct mq_sfb_edge *edge;
 };
 
@@ -43,11 +42,11 @@ struct mq_sfb_result {
 enum mq_status mq_sfb_solve(const struct mq_sfb_problem *problem, struct mq_arena *arena, struct mq_sfb_result *result,
 			    struct mq_err *err);
 
-/* Value of one assignment: oracle of the tests. */
+/* Value of one assignment, for tests. */
 double mq_sfb_cost(const struct mq_sfb_problem *problem, const bool *duplicate);
 
-/* Explicit cases: [{"id", "n", "replicas", "bandwidth", "alpha", "time_us", "edges": [[i, j, size]...], "gradients":
- * [[op, size]...], "not_duplicable": [op...]}...], or {"cases": [...]}; sizes in the unit of bandwidth times
+/* Reads explicit cases: [{"id", "n", "replicas", "bandwidth", "alpha", "time_us", "edges": [[i, j, size]...],
+ * "gradients": [[op, size]...], "not_duplicable": [op...]}...], or {"cases": [...]}; sizes in units of bandwidth x
  * microseconds. */
 struct mq_sfb_cases {
 	uint32_t n;

@@ -27,7 +27,7 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 	return true;
 }
 
-/* Backward seconds of a replica's share on the slowest device. */
+/* Backward seconds of one replica's samples on the slowest device. */
 static double slowest_share(const struct builder *b, uint32_t op)
 {
 	const struct mq_costs *costs = b->problem->costs;
@@ -54,7 +54,7 @@ static bool add_op(struct builder *b, uint32_t op)
 	if (!mq_collective_s(b->problem, MQ_COLL_ALL_REDUCE, b->group->rank, b->group->n, o->param,
 			     b->problem->q->train->grad_dtype, &reduce_s))
 		return false;
-	/* Half of a layer's backward pass is its weight gradient. */
+	/* the weight gradient is half of a layer's backward pass */
 	b->cost[NODES * op + WEIGHT_GRADIENT] =
 		((b->group->n - 1) * slowest_share(b, op) / 2 - reduce_s) * 1e6 + b->group->alpha_us;
 	b->forbidden[NODES * op + WEIGHT_GRADIENT] = false;

@@ -6,10 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Devices whose speeds differ by less are not left out for it. */
+/* Relative speed difference from which sets leave out the slower devices. */
 static const double DIFFERS = 0.03;
-/* Of more devices than MANY equal ones are left out in whole machines; LARGE: devices of a large machine; OTHERS: sets
- * that are not of types. */
+/* Above MANY devices, sets drop whole machines; LARGE: devices of a large machine; OTHERS: sets not made by speed. */
 enum { MANY = 64, LARGE = 8, OTHERS = 6 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
@@ -28,7 +27,7 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 
 	for (uint32_t s = 0; s < space->n_sets; s++)
 		if (space->set[s].n == n && space->set[s].device[0] == r->rank)
-			return; /* sets are runs of one order */
+			return; /* a set is a run of one order: its first device and size identify it */
 	if (!n || space->n_sets == SHAPES_MAX_SETS)
 		return;
 	struct shape_set *set = &space->set[space->n_sets++];
@@ -55,8 +54,8 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 	}
 }
 
-/* Those of the usable devices that can run the model. */
-static uint32_t usable(const struct shape_space *space, struct ranked *r)
+/* The usable devices that can run the model, with their speed. */
+static uint32_t usable_devices(const struct shape_space *space, struct ranked *r)
 {
 	const struct mq_problem *p = space->problem;
 	struct mq_devices devices = mq_devices_usable(p, p->arena);
@@ -67,7 +66,7 @@ static uint32_t usable(const struct shape_space *space, struct ranked *r)
 		uint32_t d = devices.rank[i];
 		double *speed = &of_class[space->classes.of[d]];
 
-		if (*speed == 0) /* asked for the first time */
+		if (*speed == 0) /* not yet computed */
 			*speed = 1 / mq_model_s(p, d);
 		if (isfinite(*speed) && *speed > 0)
 			r[n++] = (struct ranked){ d, p->q->cluster->device[d].node, *speed };
@@ -75,7 +74,7 @@ static uint32_t usable(const struct shape_space *space, struct ranked *r)
 	return n;
 }
 
-/* What a cut by work changes on equal devices, for every number of chunks. */
+/* For every number of chunks: does a division of layers by work differ from an even one on equal devices? */
 static void find_uneven(struct shape_space *space)
 {
 	struct mq_arena *arena = space->problem->arena;
@@ -105,8 +104,8 @@ static uint64_t odd_part(double n)
 	return odd;
 }
 
-/* Most devices, more than half of them, whose degrees may divide batch and layers evenly; n where none do. */
-static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step)
+/* The largest count > n / 2 whose odd factors divide those of batch x layers; n if there is none. */
+static uint32_t divisible_count(const struct mq_question *q, uint32_t n, uint32_t step)
 {
 	uint64_t odd = odd_part(q->train->batch) * odd_part(q->model->n_layers);
 
@@ -116,8 +115,8 @@ static uint32_t divisible(const struct mq_question *q, uint32_t n, uint32_t step
 	return n;
 }
 
-/* Most devices that share the batch evenly as replicas; n where a half of them or fewer do. */
-static uint32_t replicas(double batch, uint32_t n, uint32_t step)
+/* The largest count > n / 2 that divides the batch; n if there is none. */
+static uint32_t dividing_count(double batch, uint32_t n, uint32_t step)
 {
 	for (uint32_t few = n - n % step; few > n / 2; few -= step)
 		if (fmod(batch, few) == 0)
@@ -135,7 +134,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	space->problem = problem;
 	space->software = mq_question_software(problem->q);
 	mq_classes_make(c, problem->arena, &space->classes);
-	n = usable(space, r);
+	n = usable_devices(space, r);
 	if (!n)
 		return mq_bad(err,
 			      "no device of '%s' can run every op of '%s' in %s; choose another "
@@ -156,13 +155,13 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	while (node < n && r[node].node == r[0].node)
 		node++;
 	add_set(space, r, node);
-	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* 4 of 5: degrees and batches divide better */
+	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* e.g. 4 of 5: more degrees divide it */
 		if (2 * few > n)
 			add_set(space, r, few);
-	add_set(space, r, divisible(problem->q, n, n > MANY ? node : 1));
-	add_set(space, r, replicas(problem->q->train->batch, n, n > MANY ? node : 1));
+	add_set(space, r, divisible_count(problem->q, n, n > MANY ? node : 1));
+	add_set(space, r, dividing_count(problem->q->train->batch, n, n > MANY ? node : 1));
 	add_set(space, r, 1);
-	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
+	/* as many devices as the fixed degrees take, which may fit no other set */
 	const struct mq_limits *l = space->problem->limits;
 	uint64_t wanted = (uint64_t)(l->fix_dp ? l->fix_dp : l->max_dp) * mq_or_1(l->fix_tp) * mq_or_1(l->fix_pp) *
 			  mq_or_1(l->fix_cp);
@@ -203,7 +202,7 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
 }
 
-/* Experts lie over replicas, or (etp) over all ranks of a stage: over whole groups of cp x tp, or over parts of one. */
+/* Do expert-parallel groups tile the replicas or, with etp, a stage's ranks (whole cp x tp groups, or parts of one)? */
 static bool experts_fit(const struct shape_point *p)
 {
 	uint32_t inner = p->tp * p->cp, ranks = p->ep * p->etp;
@@ -224,7 +223,7 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 	if (p->ep > 1 && (!m->experts || m->experts % p->ep || !experts_fit(p)))
 		return false;
 	if (p->etp && (p->ep == 1 || p->tp * p->cp == 1 || (p->tp > 1 && !p->sequence_parallel)))
-		return false; /* the same as without, or tokens that several ranks have */
+		return false; /* etp has no effect, or tensor-parallel ranks would hold the same tokens */
 	if (p->cp > 1 && (!m->seq || m->seq % p->cp))
 		return false;
 	if (p->ulysses > 1 && (m->heads % (p->ulysses * p->tp) || (m->kv_heads && m->kv_heads % (p->ulysses * p->tp))))
@@ -234,20 +233,20 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 	return chunks <= (m->n_layers ? m->n_layers : m->n_ops);
 }
 
-/* Do replicas that are alike have samples of unlike number, as no micro-batch can be divided among them evenly? */
+/* Do equal replicas get different numbers of samples, because dp does not divide the batch? */
 static bool odd_batch(const struct shape_space *space, const struct shape_point *p)
 {
 	return fmod(space->problem->q->train->batch, p->dp) != 0;
 }
 
-/* Do the replicas of a balanced point share a batch by their speed? Else its layers alone follow speeds. */
+/* Does a balanced point divide samples over replicas by speed? If not, it balances layers only. */
 static bool has_shares(const struct shape_space *space, const struct shape_point *p)
 {
 	return p->balanced && p->dp > 1 && (space->set[p->set].mixed || odd_batch(space, p)) &&
 	       space->software->runs.shares;
 }
 
-/* Does a balanced point differ from an even one? */
+/* Does `balanced` change the plan? */
 static bool may_balance(const struct shape_space *space, const struct shape_point *p)
 {
 	bool cut = p->pp > 1 && space->software->runs.uneven_stages;
@@ -299,7 +298,7 @@ static struct mq_shape shape_of(const struct shape_space *space, const struct sh
 	};
 }
 
-/* Can the training software run it? */
+/* Can the training software run the point? */
 static bool software_allows(const struct shape_space *space, const struct shape_point *p)
 {
 	const struct mq_software_space *r = &space->software->runs;
@@ -312,7 +311,7 @@ static bool software_allows(const struct shape_space *space, const struct shape_
 	return mq_software_runs_shape(space->software, space->problem->q, &shape, NULL, 0);
 }
 
-/* Tensor-parallel groups stay inside a machine, or are several whole ones with no more devices than a large one has. */
+/* Can tensor-parallel groups consist of whole machines, with no more devices than a large machine has? */
 static bool over_machines(const struct shape_set *set, uint32_t tp)
 {
 	return tp <= LARGE && set->in_order && set->n % set->per_node == 0 && tp % set->per_node == 0;
@@ -338,7 +337,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 	if (!mq_pipeline_deals(p->pipeline, p->pp, p->virtual, p->micro_batches, false, NULL))
 		return false;
 	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
-		return false; /* without stages all schedules are one */
+		return false; /* without stages all schedules are equal */
 	if (p->balanced && !may_balance(space, p))
 		return false;
 	if (p->replica_major && (p->pp == 1 || p->dp == 1))
@@ -407,7 +406,7 @@ uint32_t shapes_place(const struct shape_point *p, uint32_t stage, uint32_t repl
 	return group * p->cp * p->tp;
 }
 
-/* A group is as fast as its slowest member. */
+/* The speed of a tensor- and context-parallel group: of its slowest member. */
 static double group_speed(const struct shape_set *set, const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
 	uint32_t first = shapes_place(p, stage, replica);
@@ -488,11 +487,11 @@ struct visit {
 	bool go_on;
 };
 
-/* Sync, recompute, sequence parallelism and order of a point whose degrees are set. */
+/* Visits all choices of sync, recomputation, sequence parallelism, balance and order for given degrees. */
 static void each_choice(struct visit *v, struct shape_point *p)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
-	/* a software that does not run all of them names those that it does */
+	/* a software that runs only some values lists them itself */
 	bool few = !v->space->software->runs.placement;
 	uint32_t n_syncs = v->space->zero || few || v->space->problem->limits->fix_sync >= 0 ? 4 : 2;
 
@@ -518,7 +517,7 @@ static void each_chunks(struct visit *v, struct shape_point *p, enum mq_pipeline
 		each_choice(v, p);
 }
 
-/* 1F1B first, kinds with a number of chunks of their own, then those with a choice of it. */
+/* 1F1B, then schedules with a fixed number of chunks, then those with a choice of chunks. */
 static void each_schedule(struct visit *v, struct shape_point *p)
 {
 	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;

@@ -13,7 +13,7 @@ static bool trains(const struct mq_problem *problem)
 {
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		if (problem->q->model->op[op].phase == MQ_BACKWARD)
-			return false; /* the backward pass is in the graph already */
+			return false; /* the graph contains the backward pass */
 	return !problem->q->train->infer;
 }
 
@@ -68,7 +68,7 @@ static void fill_limits(const struct mq_problem *problem, struct mq_tasks *t)
 		t->limit[d] = 0.95 * mq_room_B(problem, t->space.device[d]);
 }
 
-/* Twice as many micro-batches, and again until they divide the batch. */
+/* Doubles the micro-batches until they divide the batch; false: no such number. */
 static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks *t)
 {
 	for (double m = 2.0 * t->space.micro_batches; m <= problem->q->train->batch && m <= 1e6; m *= 2)
@@ -79,8 +79,8 @@ static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks
 	return false;
 }
 
-/* The fewest micro-batches with which all tasks fit, were the devices one, with a tenth to spare, and the largest
- * fits one device. */
+/* The fewest micro-batches with which all tasks fit 90 % of the total memory (100 % at the largest number of them), and
+ * the largest task fits the largest device. */
 static enum mq_status fit_memory(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
 				 struct mq_err *err)
 {
@@ -148,7 +148,7 @@ static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
 	return true;
 }
 
-/* One tensor per producing op and receiving task. */
+/* One edge per producing op and receiving task. */
 static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, bool both)
 {
 	const struct mq_model *m = problem->q->model;
@@ -168,8 +168,8 @@ static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, boo
 	}
 }
 
-/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so that every task
- * has a place; they then wait for each other's estimate, not for each other. */
+/* Topological order, lowest ready task first. On a cycle (colours may make one) the lowest task goes first, so that
+ * every task has a place; it then does not wait for its predecessors on the cycle. */
 static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
 {
 	uint32_t *waits = mq_arena_array(arena, t->n, uint32_t), n = 0;
