@@ -2,16 +2,15 @@
  * and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
  *
  * Starts from data parallelism (or --start), with the micro-batches, sharded states, recomputation or tensor
- * parallelism that it takes to fit. Each step gives one random op a random configuration: degrees along its dimensions
- * on an aligned run of devices, all of them or a part; with a small chance the same for the op's twins in all layers
- * (the released code's propagation). The simulator's step time T decides: accept if shorter, else with probability
- * exp(-alpha dT), dT in ms; every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do
- * not fit count as longer than any. Graphs with backward ops of their own move whole colours between devices.
+ * parallelism needed to fit. Each step gives a random op a random configuration: degrees along its dimensions on an
+ * aligned run of devices, all of them or a part; with probability `propagate`, also its twins in all layers (as the
+ * released code). With simulated time T, it accepts if T is shorter, else with probability exp(-alpha dT), dT in ms;
+ * every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do not fit count as slower than
+ * any. In graphs with profiles or devices of their own, it moves whole colours between devices.
  *
- * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without contention
- * is refused already is refused without a simulation, the chain being the same; alpha may be made relative
- * (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step that its screened time already
+ * rejects is not simulated, which leaves the chain unchanged; alpha may be relative (alpha_relative), because a step
+ * may last 1 ms or 100 s. A heuristic without a bound. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"
@@ -19,7 +18,7 @@
 #include "lib/plans.h"
 #include "lib/shapes.h"
 
-/* Steps refused by their screened times before one is simulated all the same. */
+/* Steps rejected by screened time before one is simulated regardless. */
 enum { SCREENS = 8 };
 
 struct mcmc {
@@ -27,10 +26,10 @@ struct mcmc {
 	uint32_t micro_batches;
 	struct mq_devices devices;
 	struct placements placements;
-	bool place; /* moves devices, not splits */
+	bool place; /* changes devices, not splits */
 	struct mq_plan now, best;
-	struct mq_arena of_now, of_best; /* owned: these two plans */
-	double now_s, best_s, chance;    /* chance: that the proposal is held against */
+	struct mq_arena of_now, of_best; /* owned: hold these two plans */
+	double now_s, best_s, chance;    /* chance: uniform number that decides on the proposal */
 	uint64_t step, restart;
 	bool started;
 };
@@ -65,7 +64,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 /* ---- moves -------------------------------------------------------------------------------------- */
 
-/* Data parallelism of degree n / tp; tensor parallelism inside by Megatron's rules. False: it cannot be. */
+/* Data parallelism of degree n / tp, tensor parallelism inside as in Megatron. False: not possible. */
 static bool split_all(const struct mcmc *s, const struct mq_problem *problem, const struct mq_shape *want,
 		      struct mq_arena *arena, struct mq_plan *plan)
 {
@@ -92,9 +91,9 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem, co
 	return true;
 }
 
-/* FlexFlow starts from data parallelism and knows no memory. Where that does not fit: the first of more
- * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change first.
- * All-reduce without any of them is the answer where nothing fits. */
+/* FlexFlow starts from data parallelism and ignores memory. If that does not fit, takes the first that does with more
+ * micro-batches, sharded states, recomputation, tensor parallelism, in this order. If nothing fits: plain
+ * all-reduce. */
 static void first_split(const struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
 			struct mq_plan *plan)
 {
@@ -138,7 +137,7 @@ static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct 
 	}
 }
 
-/* A random factorisation of `parts` over the dimensions that the op may be split along. */
+/* A random factorization of `parts` over the dimensions that the op can be split along. */
 static bool random_split(const struct mq_problem *problem, const struct mq_op *op, uint32_t parts, double samples,
 			 uint32_t split[MQ_N_DIMS])
 {
@@ -173,8 +172,7 @@ static const char *position(const char *name)
 	return dot ? dot : name;
 }
 
-/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in the hash; unused
- * ones are dropped by it). */
+/* Gives `op`, and if asked its twins (ops of its kind and name in other layers), a config. */
 static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op, uint32_t config, bool twins)
 {
 	plan->config_of[op] = config;
@@ -195,9 +193,9 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 	bool twins = mq_rng_unit(problem->rng) < s->propagate;
 	uint32_t tries = 0;
 
-	do /* an op for which the limits leave nothing stays as it is */
+	do /* if the limits leave nothing, the op stays as it is */
 	{
-		/* A divisor of the number of devices: large ones as likely as small ones. */
+		/* a divisor of the number of devices, all equally likely */
 		uint32_t divisor[64], n = shapes_divisors(s->devices.n, divisor, 64);
 
 		parts = divisor[mq_rng_below(problem->rng, n)];
@@ -205,7 +203,7 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 				    !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
 	if (tries > 1000)
 		return;
-	/* The split's own devices, or all with the rest as replicas. */
+	/* as many devices as the split has parts, or all with replication */
 	bool all = mq_rng_below(problem->rng, 2);
 	uint32_t n = all ? s->devices.n : parts;
 	uint32_t first = mq_rng_below(problem->rng, s->devices.n / n) * n;
@@ -233,7 +231,8 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 
 /* ---- hooks -------------------------------------------------------------------------------------- */
 
-/* Longer than any step, and the longer the more memory is missing: the chain finds its way out. */
+/* Seconds of a plan; out of memory, more than any step, growing with the excess, so that the chain finds its way
+ * out. */
 static double time_of(const struct mq_result *result)
 {
 	if (result->verdict == MQ_VERDICT_OOM && result->memory_limit_B > 0)
@@ -263,8 +262,8 @@ static void end_step(struct mcmc *s)
 	}
 }
 
-/* Is the step refused whatever the simulator says? Its answer is no less than the screened time. */
-static bool surely_refused(const struct mcmc *s, const struct mq_problem *problem, const struct mq_plan *plan)
+/* Is the step rejected for certain? Screened time is a lower bound of simulated time. */
+static bool surely_rejected(const struct mcmc *s, const struct mq_problem *problem, const struct mq_plan *plan)
 {
 	const struct mq_costs *costs = problem->costs;
 	struct mq_result result;
@@ -292,9 +291,9 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			mutate_split(s, problem, arena, plan);
 		mq_plan_compact(plan, arena);
 		plan->engine_objective = NAN;
-		/* one number per step, whatever happens, so that the chain repeats */
+		/* one random number per step on every path, so that the chain is reproducible */
 		s->chance = mq_rng_unit(problem->rng);
-		if (i == SCREENS || !surely_refused(s, problem, plan))
+		if (i == SCREENS || !surely_rejected(s, problem, plan))
 			return MQ_OK;
 		mq_arena_rewind(arena, mark);
 		end_step(s);

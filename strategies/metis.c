@@ -1,11 +1,10 @@
-/*
- * metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998; the METIS library),
+/* metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998; the METIS library),
  * the graph-partitioner baseline of the placement papers.
  *
- * Vertices weigh the time of an op group on the mean device, edges the bytes that cross; parts are sized by the speed
- * of the devices. Minimises the cut under balance, so it often loses against planners that know about order: a low cut
- * may make a long step. Where the parts do not fit their devices, memory becomes a second weight to balance; where the
- * simulator finds every plan too large, smaller micro-batches are tried. One plan per imbalance tolerance is proposed.
+ * Vertex weights are mean times of op groups over the devices, edge weights bytes; parts are sized by device speed.
+ * Minimizes the cut under balance and ignores order, so a low cut may still make a long step. If the parts do not fit
+ * their devices, memory becomes a second balanced weight; if the simulator finds every plan too large, it tries more
+ * micro-batches. Proposes one plan per imbalance tolerance.
  *
  * link: -lmetis
  * SPDX-License-Identifier: Apache-2.0 */
@@ -31,7 +30,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return mq_tasks_make(problem, "metis", &s->tasks, err);
 }
 
-/* Shares of the devices: of the speed on this graph, and of the memory (equal where it is not known). */
+/* Each device's share of the speed on this graph and of the memory (equal if unknown). */
 static void device_shares(const struct mq_tasks *t, double *speed, double *memory)
 {
 	double whole = 0, room = 0;
@@ -39,7 +38,7 @@ static void device_shares(const struct mq_tasks *t, double *speed, double *memor
 	for (uint32_t d = 0; d < t->n_devices; d++) {
 		double sum = 0;
 
-		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
+		for (uint32_t v = 0; v < t->n; v++) /* an op that the device cannot run counts as slow */
 			sum += fmin(t->time[(size_t)v * t->n_devices + d], 10 * mq_tasks_mean_time(t, v));
 		speed[d] = 1 / fmax(sum, 1e-300);
 		whole += speed[d];
@@ -51,7 +50,7 @@ static void device_shares(const struct mq_tasks *t, double *speed, double *memor
 	}
 }
 
-/* A part may hold an op that its device cannot run: that op goes to the fastest device for it. */
+/* Moves ops that their device cannot run to the fastest device for them. */
 static void repair(const struct mq_tasks *t, uint32_t *choice)
 {
 	for (uint32_t v = 0; v < t->n; v++) {
@@ -65,7 +64,7 @@ static void repair(const struct mq_tasks *t, uint32_t *choice)
 	}
 }
 
-/* Partitions by time, or by time and memory. False: the library refused. */
+/* Partitions by time, or by time and memory. False: METIS refused. */
 static bool cut_graph(const struct metis *s, bool memory, double balance, struct mq_arena *arena, uint32_t *choice,
 		      double *cut)
 {

@@ -1,19 +1,18 @@
-/*
- * pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets (Elango, "PaSE:
+/* pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets (Elango, "PaSE:
  * Parallelization Strategies for Efficient DNN Training", IPDPS 2021).
  *
- * Objective: the sum of the times of all layers and of the communication inside and between them, in one step and
- * without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the largest dependent set; graphs beyond a
- * bound are refused. Costs come from our cost queries (unequal links and the slowest device type included); see
- * lib/pase_model.h. Beyond the paper, memory: where the optimum does not fit, memory gets a price, raised by bisection
- * until the plan fits the smallest device. One plan per number of micro-batches and order of the devices is proposed.
+ * Objective: the sum of all layers' times and of the communication inside and between them, in one step, without
+ * overlap. Complexity O(n K^(M+1)), K configurations per layer, M the largest dependent set; graphs above a bound are
+ * refused. Costs come from the cost queries (links and the slowest device class included); see lib/pase_model.h. Beyond
+ * the paper: if the optimum exceeds memory, bytes get a price, found by bisection, at which the plan fits the smallest
+ * device. Proposes one plan per number of micro-batches and device order.
  *
- * Locality: the mesh of a split has its innermost dimensions on neighbours, and neighbours are `block` devices of each
- * machine in turn. For each block that divides a machine the splits are solved anew, where the paper maps splits found
- * before greedily, and the simulator chooses among them: it alone sees that groups whose members are spread share their
- * machines' links. Orders that differ from layer to layer are left out: changing between them moves whole tensors.
+ * Locality: the mesh of a split has its innermost dimensions on consecutive devices, and the order takes `block`
+ * devices of each machine in turn. The splits are solved anew for each block that divides a machine, where the paper
+ * maps given splits greedily; the simulator chooses among them, as only it sees groups that share a machine's links.
+ * Orders that differ between layers are not tried: changing between them moves whole tensors.
  *
- * `maquette solve X.tables.json` answers from explicit cost tables (pase/tables.h): the least cost, and the cost of
+ * `maquette solve X.tables.json` solves explicit cost tables (pase/tables.h): prints the least cost, and the cost of
  * splitting only the batch.
  *
  * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
@@ -34,9 +33,9 @@ struct pase {
 	/* search */
 	struct mq_devices devices;
 	uint32_t n_orders;
-	struct mq_devices in_order[32];      /* the devices, `block` of each machine in turn; first all of a machine */
-	uint32_t round, n_rounds, sizes[24]; /* a round: a number of micro-batches in an order */
-	double bound_s, best_s;              /* of all rounds: without a memory limit; of the plans proposed */
+	struct mq_devices in_order[32];      /* device orders by block size, whole machines first */
+	uint32_t round, n_rounds, sizes[24]; /* round: micro-batches x order */
+	double bound_s, best_s; /* over all rounds: the optimum without memory limit; the best plan proposed */
 };
 
 static const struct mq_opt opts[] = {
@@ -69,7 +68,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	return MQ_OK;
 }
 
-/* An order per block that divides the machine, the largest first. */
+/* One order per block that divides the machine, the largest first. */
 static void list_orders(struct pase *s)
 {
 	const struct mq_cluster *cluster = s->problem->q->cluster;
@@ -101,7 +100,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Solves with memory at `price` seconds per byte. */
+/* Solves with memory priced at `price` seconds per byte. */
 static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_model *model, double price,
 				   struct mq_arena *arena, struct mq_elim_result *result, struct mq_err *err)
 {
@@ -125,7 +124,7 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 	return mq_elim_solve(&p, arena, result, err);
 }
 
-/* The cheapest choice that fits, as far as prices can find it; false: none. */
+/* The cheapest choice that fits, as far as a uniform price finds it; *found = false: none. */
 static enum mq_status choose(struct pase *s, const struct mq_pase_model *model, struct mq_arena *arena,
 			     uint32_t *choice, bool *found, struct mq_err *err)
 {
@@ -156,7 +155,7 @@ static enum mq_status choose(struct pase *s, const struct mq_pase_model *model, 
 			break;
 		if (*found && round >= 10)
 			break;
-		if (!*found) /* the first price: all of the memory as dear as all of the time */
+		if (!*found) /* the first price: all memory costs a thousandth of all time */
 			price = price > 0 ? 8 * price : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
 		else
 			price = (low + high) / 2;

@@ -1,16 +1,16 @@
-/* pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or two levels of
- * bandwidth (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019). Formulation
- * and complexity: pipedream/dp.h.
+/* pipedream.c - PipeDream's optimizer: replicated stages along the layers of a model, on one or two levels of bandwidth
+ * (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019). Formulation and
+ * complexity: pipedream/dp.h.
  *
- * `maquette solve X.graph.txt -e pipedream:machines=16,bandwidth=3.125` answers on a profile of the published kind. In
- * a search the layers are the model's blocks with times from the cost queries, the inner level is a machine of the
- * cluster, the outer level the machines, their bandwidths measured by a large transfer; one plan per number of
- * micro-batches is proposed.
+ * `maquette solve X.graph.txt -e pipedream:machines=16,bandwidth=3.125` solves a profile in the published format. In a
+ * search, layers are the model's blocks with times from the cost queries, the inner level is a machine of the cluster
+ * and the outer level the machines, with bandwidths of a large transfer; it proposes one plan per number of
+ * micro-batches.
  *
- * Assumes equal machines: on mixed clusters the slowest device's times are used. Not modelled by it: memory, fill and
- * drain (its own runtime is asynchronous), tensor splits. All devices are used.
+ * Assumes equal machines: on mixed clusters it takes the slowest device's times. Not modelled by it: memory, fill and
+ * drain (its runtime is asynchronous), tensor splits. All devices are used.
  *
- * A graph of layers with more ideals than the option allows is refused. SPDX-License-Identifier: Apache-2.0 */
+ * A layer graph with more ideals than the option allows is refused. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 
@@ -44,7 +44,7 @@ static const struct mq_opt opts[] = {
 
 /* ---- solve -------------------------------------------------------------------------------------- */
 
-/* The name of a layer of the stage that no other layer of it feeds. */
+/* The name of a layer of the stage that has no predecessor in it. */
 static const char *first_layer(const struct mq_pipedream *p, const struct mq_pipedream_stage *stage)
 {
 	for (uint32_t i = 0; i < stage->n_layers; i++) {
@@ -88,7 +88,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 
 /* ---- search ------------------------------------------------------------------------------------- */
 
-/* Makes all machines as large as the one with the fewest usable devices. */
+/* Drops devices until all machines have as many as the smallest. */
 static void count_machines(struct pipedream *s, const struct mq_problem *problem)
 {
 	const struct mq_cluster *cluster = problem->q->cluster;
@@ -122,7 +122,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return mq_micro_batch_rounds(problem, "pipedream", s->micro_batches, 4096, s->sizes, &s->n_rounds, err);
 }
 
-/* Of a large transfer; false: no route. */
+/* Bandwidth of a large transfer, B/s; false: no route. */
 static bool bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out)
 {
 	double latency_s, per_byte_s;
@@ -138,7 +138,7 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 {
 	const uint32_t *rank = s->devices.rank;
 	struct mq_stage_limits l = mq_stage_limits(problem->limits, s->devices.n);
-	bool kept = l.dp || l.most_dp || l.width; /* replicas are limited on one level */
+	bool kept = l.dp || l.most_dp || l.width; /* limits on replicas need a single level */
 	bool two = s->n_machines > 1 && s->per_machine > 1 && !s->flat && !kept, fine = true;
 
 	p->n_levels = two ? 2 : 1;
@@ -161,7 +161,7 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 	return MQ_OK;
 }
 
-/* A layer's time is that of the slowest device type. */
+/* Fills layers and edges; a layer's time is that of the slowest device type. */
 static void set_layers(const struct pipedream *s, const struct mq_problem *problem, double samples,
 		       struct mq_arena *arena, struct mq_pipedream *p)
 {
@@ -195,7 +195,7 @@ static void set_layers(const struct pipedream *s, const struct mq_problem *probl
 	p->dst = dst;
 }
 
-/* Ranks of a stage: `inner` devices, from `used` on, of `outer` machines from `machine` on. */
+/* Ranks of a stage: `inner` devices from `used` on, on each of `outer` machines from `machine` on. */
 static void pick_devices(const struct pipedream *s, const struct mq_pipedream *p,
 			 const struct mq_pipedream_stage *stage, uint32_t *used, uint32_t *machine, uint32_t *rank)
 {
@@ -250,7 +250,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		for (uint32_t i = 0; i < r.n_stages; i++)
 			if (r.stage[i].inner * r.stage[i].outer > most)
 				most = r.stage[i].inner * r.stage[i].outer;
-		if (most > samples || isinf(r.time)) /* a replica without a sample; none allowed */
+		if (most > samples || isinf(r.time)) /* a replica without a sample, or no plan within the limits */
 			continue;
 		make_plan(s, problem, &p, &r, arena, plan);
 		plan->micro_batches = micro_batches;

@@ -1,18 +1,17 @@
-/*
- * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen per stage, memory
- * in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner for DNN Parallelization",
+/* piper.c - Piper: pipeline stages with data- and tensor-parallel degrees and recomputation chosen per stage, counting
+ * activations in flight (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner for DNN Parallelization",
  * NeurIPS 2021). Formulation and method: piper/dp.h.
  *
- * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem file (options
- * override its numbers) and prints the equal-split baseline.
+ * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` solves a published problem file (options override
+ * its numbers) and prints the equal-split baseline.
  *
- * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a machine; each layer may
- * keep its activations or recompute them; one plan per micro-batch size is proposed. Data-parallel replicas of Piper
- * take whole micro-batches in turn; ours share each: N / max d of them.
+ * In a search, layers are the model's blocks; tensor degrees are the powers of two inside a machine; each layer may
+ * keep or recompute its activations; it proposes one plan per micro-batch size. Piper's data-parallel replicas take
+ * whole micro-batches in turn; ours share each of N / max d micro-batches.
  *
- * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the kind (a type, or its slow ones)
- * that does most of this model in all are used, and the line printed says so. No bubbles; the knapsack inside a stage
- * is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its bounds.
+ * Assumes equal devices and one bandwidth: on a mixed cluster it uses the devices of one kind (type and speed), the one
+ * with the largest total speed on this model, and says so. No bubbles; the knapsack inside a stage is a heuristic.
+ * Refuses graphs with more downsets, or tables with more entries, than its bounds.
  *
  * link: jansson
  * SPDX-License-Identifier: Apache-2.0 */
@@ -80,7 +79,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 
 /* ---- search ------------------------------------------------------------------------------------- */
 
-/* The devices of the kind that does most in all. */
+/* Chooses the kind of devices with the largest total speed. */
 static void choose_kind(struct piper *s, const struct mq_problem *problem)
 {
 	struct mq_devices all = mq_devices_usable(problem, problem->arena);
@@ -152,10 +151,10 @@ static void set_choice(const struct piper *s, const struct mq_problem *problem, 
 	c->memory_b = held;
 	if (!recompute)
 		return;
-	/* The forward pass is done again: its share of the work is a third. */
+	/* the forward pass, a third of the work, runs again */
 	forward = c->time / 3;
 	mq_block_memory(problem, &s->blocks, block, tp, samples, MQ_RECOMPUTE_NONE, &held, &saved);
-	c->memory_b += saved; /* while one micro-batch is worked on, all of it is there */
+	c->memory_b += saved; /* one micro-batch has all its activations while it runs */
 	c->time += forward;
 }
 

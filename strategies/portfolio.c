@@ -1,21 +1,21 @@
-/* portfolio.c - several engines and refinement within one budget, with one incumbent.
+/* portfolio.c - several engines and local search within one budget, with one incumbent.
  *
- * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is a place
- * where refinement (lib/moves/refine.h) goes on. A turn goes to where it is worth most: the best so far counts, and
- * each turn without a new best of all makes it wait longer. An engine that refuses the question, has no more to
- * propose, or proposes nothing but known plans (DRY x SKIPS in a row), drops out and says so.
+ * Engines take turns; the first of the list gets most turns at the start. Every judged plan is a starting point of
+ * local search (lib/moves/refine.h). The next turn goes to the least handicap: how far the engine's best is from the
+ * incumbent, times its turns since it last improved it. An engine that refuses the question, has nothing left to
+ * propose, or proposes only known plans (DRY x SKIPS in a row), drops out with a message.
  *
- * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on one that
- * the analytic executor finds too large: its engine hears the verdict at once.
+ * No evaluation is spent on a plan with a known result, even under another form (mq_plan_effect), nor on one that the
+ * memory check finds too large: its engine gets the verdict at once.
  *
- * The plans that users of the software know (portfolio/usual.h) come before those of the engines, and on large clusters,
- * where the engines' first plans take seconds, one that fits.
+ * The plans that users of the software know (portfolio/usual.h) come before those of the engines; on large clusters,
+ * where the engines' first plans take seconds, also one that fits.
  *
- * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
+ * --seconds: engines start at their first turn; each start and turn gets a fraction of the time left.
  *
  * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to this
- * one, named with '+' between, options in brackets with ';' between:
- * portfolio:engines=hybrid(keep=500;screens=9)+mcmc. SPDX-License-Identifier: Apache-2.0 */
+ * one, named with '+' between, options in brackets with ';' between: portfolio:engines=hybrid(keep=500;screens=9)+mcmc.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,9 +26,9 @@
 #include "lib/plugin_file.h"
 #include "lib/moves/refine.h"
 
-/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
- * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own
- * first plan takes more than a few tenths of a second; a budget of FEW_EVALS has no plans before it. */
+/* SKIPS: known plans that an engine may propose in one turn; after DRY such turns it is dropped: a chance below 1e-4
+ * even if one plan in a hundred is new (0.99^1024). MANY: devices above which an engine's first plan takes more than a
+ * few tenths of a second. Budgets up to FEW_EVALS skip the usual plans. */
 enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, USUAL, MANY = 16, FEW_EVALS = 16 };
 
 struct child {
@@ -38,10 +38,10 @@ struct child {
 	struct portfolio *owner;
 	struct mq_problem problem;
 	struct mq_rng rng;
-	bool started, done, waiting; /* waiting: for the result of its proposal */
-	double best_s, until_s;      /* until_s: seconds left at which its slice is over */
-	uint64_t turns, idle;        /* proposals; those since its last new best of all */
-	uint32_t dry;                /* times in a row that it was asked and all that it proposed was known */
+	bool started, done, waiting; /* waiting: its proposal has no result yet */
+	double best_s, until_s;      /* until_s: seconds left at the end of its time slice */
+	uint64_t turns, idle;        /* proposals; turns since its last new incumbent */
+	uint32_t dry;                /* consecutive turns with known plans only */
 };
 
 struct portfolio {
@@ -53,13 +53,13 @@ struct portfolio {
 	double best_s;
 	uint64_t refined, refine_idle, skipped;
 	struct mq_usual usual;
-	bool usual_done; /* there are no more of these */
+	bool usual_done; /* no more usual plans */
 	struct mq_refine refine;
-	const char *left_out, *reason; /* engines that refuse the question, and why the last of them did */
-	struct mq_map known;           /* effects with a result */
+	const char *left_out, *reason; /* engines that refused, and the reason of the last */
+	struct mq_map known;           /* mq_plan_effect of plans with a result */
 	struct mq_result *result;
 	uint32_t room;
-	uint32_t asked[RING]; /* who made each proposal that is not judged yet */
+	uint32_t asked[RING]; /* who made each proposal without a result */
 	uint32_t n_asked, heard;
 };
 
@@ -97,7 +97,7 @@ static double child_left_s(void *context)
 	return left_s(c->owner->problem) - c->until_s;
 }
 
-/* From now on it may use this part of what is left. */
+/* Gives the engine this fraction of the time left. */
 static void give_slice(struct child *c, double part)
 {
 	double left = left_s(c->owner->problem);
@@ -107,7 +107,7 @@ static void give_slice(struct child *c, double part)
 
 /* ---- start ------------------------------------------------------------------------------------------ */
 
-/* Cuts "name(key=value;key=value)" into name and "key=value,key=value". */
+/* Splits "name(key=value;key=value)" into name and "key=value,key=value". */
 static enum mq_status read_options(char *item, const char **options, struct mq_err *err)
 {
 	char *open = strchr(item, '('), *close = strchr(item, ')');
@@ -125,8 +125,8 @@ static enum mq_status read_options(char *item, const char **options, struct mq_e
 	return MQ_OK;
 }
 
-/* Engines that refuse the question for one reason are named together: "engine 'NAME' " begins each reason. */
-static void say_left_out(struct portfolio *s)
+/* Reports engines that refused for the same reason in one line; each reason begins with "engine 'NAME' ". */
+static void report_refusals(struct portfolio *s)
 {
 	if (s->left_out)
 		mq_say(s->problem, "portfolio: without %s: %s%s", s->left_out, strchr(s->left_out, ',') ? "each " : "",
@@ -134,14 +134,14 @@ static void say_left_out(struct portfolio *s)
 	s->left_out = NULL;
 }
 
-static void leave_out(struct portfolio *s, const char *name, const char *why)
+static void add_refusal(struct portfolio *s, const char *name, const char *why)
 {
 	size_t n = strlen(name) + strlen("engine '' ");
 	const char *reason = !strncmp(why, "engine '", 8) && strlen(why) > n ? why + n : why;
 	bool same = s->left_out && !strcmp(s->reason, reason);
 
 	if (!same)
-		say_left_out(s);
+		report_refusals(s);
 	s->left_out = same ? mq_arena_printf(s->problem->arena, "%s, %s", s->left_out, name) : name;
 	s->reason = mq_arena_strdup(s->problem->arena, reason);
 }
@@ -174,7 +174,7 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	MQ_TRY(mq_opt_parse(c->engine->opts, c->state, what, c->options, problem->arena, err));
 	if (mq_limits_refuse(problem->limits, c->name, c->engine->lacks, &why) != MQ_OK ||
 	    mq_space_refuse(problem->q, c->name, c->engine->lacks, &why) != MQ_OK) {
-		leave_out(s, c->name, why.text);
+		add_refusal(s, c->name, why.text);
 		return MQ_OK;
 	}
 	s->n++;
@@ -193,7 +193,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	while ((item = strsep(&rest, "+")))
 		if (*item)
 			MQ_TRY(open_child(s, problem, dir, item, err));
-	say_left_out(s);
+	report_refusals(s);
 	if (!s->n)
 		return mq_bad(err, "engine 'portfolio': none of the engines '%s' takes this question", s->engines);
 	mq_refine_init(&s->refine, problem);
@@ -230,7 +230,7 @@ static bool start_child(struct child *c)
 	return false;
 }
 
-/* Turns that everybody gets before they are compared: a part of small budgets. */
+/* Trial turns of engine i before engines are compared: fewer on small budgets. */
 static uint64_t trial(const struct portfolio *s, uint32_t i)
 {
 	uint64_t evals = s->problem->evals, each = s->trial;
@@ -240,9 +240,9 @@ static uint64_t trial(const struct portfolio *s, uint32_t i)
 	return i ? each : evals < 8 * s->trial ? evals / 2 + 1 : 4 * (uint64_t)s->trial;
 }
 
-/* Trial turns first, in order, those of the second engine on among two of refinement each; then the least handicap:
- * turns since the last success, weighted with how far the best is from the best of all. Refinement starts from the
- * best, and has three turns for one. */
+/* Trial turns come first, in order, with two turns of local search for each of the second and later engines. Then the
+ * least handicap wins: turns since the last success, times the cube of best / incumbent. Local search starts from the
+ * incumbent, and its handicap counts a third. */
 static uint32_t choose(struct portfolio *s, bool refine)
 {
 	uint32_t best = MQ_NONE;
@@ -269,7 +269,7 @@ static uint32_t choose(struct portfolio *s, bool refine)
 	return best;
 }
 
-/* Known already, or too large: the engine hears of it and no evaluation is spent. */
+/* Answers a plan that is known or too large without an evaluation: passes the verdict to the engine. */
 static bool answered(struct portfolio *s, struct child *c, const struct mq_plan *plan)
 {
 	uint32_t i = mq_map_find(&s->known, mq_plan_effect(&s->refine.space, plan, &s->refine.scratch));
@@ -291,7 +291,7 @@ static bool answered(struct portfolio *s, struct child *c, const struct mq_plan 
 	return true;
 }
 
-/* A new plan of this engine; false: it has none now. */
+/* Asks the engine for a new plan; false: none in this turn. */
 static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, struct mq_plan *plan)
 {
 	if (!c->started && !start_child(c))
@@ -320,7 +320,7 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 			break;
 	}
 	c->idle++;
-	/* An engine that never ends, in a space that is no larger than what is known. */
+	/* an engine that does not end, although its space is exhausted */
 	if (++c->dry == DRY)
 		end_child(c, "proposes known plans alone");
 	return false;
@@ -385,7 +385,7 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	*idle = best ? 0 : *idle + 1;
 	if (best)
 		s->best_s = result->step_time_s;
-	if (best && c) /* a new place to start from */
+	if (best && c) /* a new starting point */
 		s->refine_idle = 0;
 }
 
@@ -406,7 +406,7 @@ MQ_ENGINE(portfolio) = {
 	.summary = "several engines in turn within one budget, and moves on the best of them",
 	MQ_ENGINE_OWN(struct portfolio),
 	.parts = true,
-	.proves = true, /* as far as its engines do */
+	.proves = true, /* if its engines do */
 	.observe = observe,
 	.stop = stop,
 };

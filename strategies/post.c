@@ -1,4 +1,4 @@
-/* post.c - placement by cross-entropy steps with proximal policy optimisation between them (Gao, Chen, Li, "Post:
+/* post.c - placement by cross-entropy steps with proximal policy optimization between them (Gao, Chen, Li, "Post:
  * Device Placement with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018): lib/post.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/post.h"

@@ -1,6 +1,5 @@
-/* ppo.c - placement by proximal policy optimisation alone, the second half of Post (Gao, Chen, Li, NeurIPS 2018):
- * lib/post.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* ppo.c - placement by proximal policy optimization alone, without Post's cross-entropy steps (Gao, Chen, Li, NeurIPS
+ * 2018): lib/post.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/post.h"
 
 MQ_POST_START("ppo", .proximal = true)

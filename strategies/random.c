@@ -1,8 +1,8 @@
 /* random.c - uniform random plans: the baseline that every search must beat.
  *
- * Draws without replacement from the space of usual plans (lib/shapes.h), or, for profiled graphs and with
- * space=placement, a device for every op at random: with probability `keep` an op stays where its first predecessor is,
- * so that neighbours are not always torn apart. SPDX-License-Identifier: Apache-2.0 */
+ * Samples without replacement from the space of usual plans (lib/shapes.h) or, for profiled graphs and with
+ * space=placement, random devices for ops: with probability `keep` an op takes the device of its first predecessor, so
+ * that neighbours often stay together. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"
@@ -44,8 +44,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static enum mq_status draw_placement(struct random *s, const struct mq_problem *problem, struct mq_arena *arena,
-				     struct mq_plan *plan)
+static enum mq_status random_placement(struct random *s, const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan)
 {
 	const struct mq_model *m = problem->q->model;
 	uint32_t *choice = mq_arena_array(arena, s->placements.n_groups, uint32_t);
@@ -75,7 +75,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct mq_err why;
 
 	if (s->space == PLACEMENT)
-		return draw_placement(s, problem, arena, plan);
+		return random_placement(s, problem, arena, plan);
 	while (s->next < s->list.n) {
 		uint32_t other = s->next + mq_rng_below(problem->rng, s->list.n - s->next);
 		struct shape_point p = s->list.point[other];

@@ -1,8 +1,8 @@
-/* refine.c - local search around good plans with the simulator's answer: see lib/moves/refine.h and lib/moves/moves.h.
+/* refine.c - local search around good plans, judged by the simulator: see lib/moves/refine.h and lib/moves/moves.h.
  *
- * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the fastest by
- * the analytic executor first. Every judged plan is a place to go on from. As the second half of `hybrid` and
- * `portfolio` the same moves start from what those found. SPDX-License-Identifier: Apache-2.0 */
+ * Starts from --start if given, else from usual shapes: the fastest sampled point of each division of the devices, by
+ * the analytic executor, fastest first. Every judged plan is a starting point. `hybrid` and `portfolio` run the same
+ * local search on what they find. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 struct first {
 	struct shape_point point;
 	double time_s;
-	uint32_t points; /* of this division */
+	uint32_t points; /* number of points of this division */
 };
 
 struct refine {
@@ -22,11 +22,11 @@ struct refine {
 	struct mq_refine moves;
 	struct shape_space space;
 	struct first *list;
-	uint32_t n, room, next, at; /* at: the division that was met last */
-	uint32_t sample;            /* points of a division that are screened */
-	bool given;                 /* --start is still to be proposed */
+	uint32_t n, room, next, at; /* at: the last division found */
+	uint32_t sample;            /* points per division to screen, on average */
+	bool given;                 /* --start is not proposed yet */
 	uint64_t proposed, heard;
-	uint64_t ours; /* bit of each waiting proposal: made by moves */
+	uint64_t ours; /* bit per pending proposal: made by local search */
 };
 
 static const struct mq_opt opts[] = {
@@ -39,7 +39,7 @@ static bool same_division(const struct shape_point *a, const struct shape_point 
 	       a->ep == b->ep && a->etp == b->etp && a->ulysses == b->ulysses && a->balanced == b->balanced;
 }
 
-/* The entry of a point's division: mostly that of the point before. */
+/* The entry of a point's division, usually that of the previous point. */
 static struct first *division(struct refine *s, const struct shape_point *p)
 {
 	struct first e = { *p, (double)INFINITY, 0 };
@@ -53,8 +53,8 @@ static struct first *division(struct refine *s, const struct shape_point *p)
 	return &s->list[s->at];
 }
 
-/* Schedules, and what selective recomputation saves, are for moves to find where --fix asks for none. */
-static bool counts(const struct refine *s, const struct shape_point *p)
+/* Is the point a start? Schedules and selective recomputation are left to moves, unless --fix asks for them. */
+static bool is_start(const struct refine *s, const struct shape_point *p)
 {
 	const struct mq_limits *l = s->space.problem->limits;
 
@@ -66,12 +66,12 @@ static bool count(void *context, const struct shape_point *p)
 {
 	struct refine *s = context;
 
-	if (counts(s, p))
+	if (is_start(s, p))
 		division(s, p)->points++;
 	return true;
 }
 
-/* Screens SAMPLE of the points of each division, or all, and keeps the best. */
+/* Screens about `sample` random points of each division, and keeps the fastest. */
 static bool collect(void *context, const struct shape_point *p)
 {
 	struct refine *s = context;
@@ -80,7 +80,7 @@ static bool collect(void *context, const struct shape_point *p)
 	struct mq_err none = MQ_ERR_INIT;
 	struct mq_plan plan;
 
-	if (!counts(s, p))
+	if (!is_start(s, p))
 		return true;
 	struct first *f = division(s, p);
 
@@ -110,7 +110,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	shapes_each(&s->space, count, s);
-	/* a screen takes time in proportion to the devices */
+	/* a screen takes time proportional to the number of devices */
 	s->sample = problem->q->cluster->n_devices <= 64 ? 24 : 1 + 23 * 64 / problem->q->cluster->n_devices;
 	shapes_each(&s->space, collect, s);
 	if (s->n)

@@ -1,10 +1,9 @@
-/* screen.c - every usual plan timed by the analytic executor; the best are proposed first.
+/* screen.c - every usual plan timed by the analytic executor; the fastest are proposed first.
  *
- * The analytic executor runs the whole schedule in one pass without contention, so its times are lower bounds of the
- * simulation: cheap enough for thousands of plans, and right about all that is not shared. Plans are screened in a
- * seeded random order, a block at a time; the best seen so far are proposed between blocks, so that a run cut short by
- * time has tried the best of a fair part of the space. Plans that do not fit are dropped. What contention changes is
- * for the simulator to say. SPDX-License-Identifier: Apache-2.0 */
+ * The analytic executor runs the schedule in one pass without contention, so its times are lower bounds of simulated
+ * ones: cheap enough for thousands of plans, and exact where nothing is shared. Plans are screened in a seeded random
+ * order, a block at a time; between blocks it proposes the best seen so far, so that a run cut short by time has tried
+ * the best of a fair sample. Plans that do not fit are dropped. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,7 +23,7 @@ struct screen {
 	uint32_t limit, block; /* options */
 	bool zero, schedules;
 	struct shape_space space;
-	struct screened *list; /* [0, proposed) are out, [proposed, known) are ranked, [next, n) are new */
+	struct screened *list; /* [0, proposed) proposed, [proposed, known) ranked, [next, n) not screened */
 	uint32_t n, room, proposed, known, next;
 };
 
@@ -69,7 +68,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 MQ_COMPARE(faster_first, struct screened, MQ_ORDER(a->time_s, b->time_s) ?: MQ_ORDER(a->order, b->order))
 
-/* Times one more block and ranks it among those that are not proposed yet. */
+/* Screens one more block and ranks it among those not yet proposed. */
 static void screen_block(struct screen *s, const struct mq_problem *problem, struct mq_arena *arena)
 {
 	uint32_t limit = s->n < s->limit ? s->n : s->limit;

@@ -1,12 +1,11 @@
-/*
- * sfb.c - data parallelism that duplicates weight gradients where this beats all-reducing them.
+/* sfb.c - data parallelism that duplicates weight gradients where this beats all-reducing them.
  *
- * Sufficient-factor broadcasting as formulated by TAG (IEEE TPDS 2023): the all-reduce of a weight gradient is replaced
- * by gathering its two factors, the layer's input and the gradient of its output, and computing the whole weight
- * gradient on every replica. Which layers do so is an exact minimum cut (lib/sfb.h). Proposes plain data parallelism
- * first, then the cut's plan.
+ * Sufficient-factor broadcasting as formulated by TAG (IEEE TPDS 2023): instead of all-reducing a weight gradient,
+ * replicas gather its two factors, the layer's input and its output's gradient, and each computes the whole weight
+ * gradient. An exact minimum cut chooses the layers (lib/sfb.h). Proposes plain data parallelism first, then the cut's
+ * plan.
  *
- * `maquette solve CASES.json` answers explicit instances: a line `case ID optimum VALUE` each.
+ * `maquette solve CASES.json` solves explicit instances and prints a line `case ID optimum VALUE` each.
  *
  * Differs from TAG: forward ops are never duplicated (lib/sfb_model.h). Not modelled: overlap of gathering with
  * compute.

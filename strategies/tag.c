@@ -1,37 +1,35 @@
-/*
- * tag.c - data, server and model parallelism over sets of unequal devices by tree search with a graph network as prior
- * ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS 2023, arXiv
- * 2302.06126).
+/* tag.c - all-reduce, parameter-server and model parallelism over sets of unequal devices by tree search with a graph
+ * network as prior ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS
+ * 2023, arXiv 2302.06126).
  *
- * Ops form groups (METIS), machines or devices of a kind another; each op group takes a non-empty set of device groups
- * and one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce; where that
- * does not fit, all devices model-parallel; where neither does, micro-batches or recomputation make room (lib/fit.h).
- * Value of a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory there / needed, so that less
+ * METIS groups the ops; devices are grouped by machine or kind; each op group gets a non-empty set of device groups and
+ * one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce; if that does not
+ * fit, all devices model-parallel; if neither does, micro-batches or recomputation make them fit (lib/fit.h). Value of
+ * a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory available / needed, so that less
  * excess is better.
  *
  * Search: nodes are the actions of the first k groups (largest compute time first); undecided groups copy the first
- * action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is evaluated, its
- * value is backed up as a running mean. Proposals of one batch see each other as visits.
+ * action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is evaluated, and
+ * its value is backed up as a running mean. Pending proposals of a batch count as visits.
  *
  * Prior: the graph network of tag/net.h. Its weights were trained over several models and random topologies
- * (tag.weights next to the engine; `tests/tag_prior/train.sh` makes them again) and go on learning: every `learn`
- * playouts, cross-entropy towards the visit counts of the most visited nodes. `weights` starts from another file, or
- * `none`; `save` keeps them. `records` appends what a search ended at, and `maquette solve RECORDS -e tag:save=FILE`
- * trains on it.
+ * (tag.weights next to the engine; `tests/tag_prior/train.sh` makes them again) and keep learning: every `learn`
+ * playouts, by cross-entropy to the visit counts of well-visited nodes. `weights` starts from another file, or `none`;
+ * `save` writes them. `records` appends the visit counts at the end, and `maquette solve RECORDS -e tag:save=FILE`
+ * trains on them.
  *
- * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is the minimum cut of
- * lib/sfb_model.h for the device set of their op group; an op group whose set is another has a cut of its own. The
- * baseline gathers none; `sfb=false` leaves it out.
+ * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is decided by a minimum cut
+ * (lib/sfb_model.h) per device set. The baseline gathers none; `sfb=false` turns it off.
  *
- * Differences from the paper: device groups are machines only where these are at most four, else devices of a kind (a
- * type, or its slow ones), of equal machines four runs; the network is narrower by default (32 instead of 256) and sees
- * features of the choices (share of speed, slowest member and link); feedback of the parent's simulation is that of the
- * whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of a model-parallel group go to its devices in
- * turn. `heterog` restricts the actions to HeteroG's (CoNEXT 2020): one device group, or all, and no model parallelism
- * over several.
+ * Differences from the paper: device groups are machines only if there are at most four, else devices of a kind (a
+ * type, or its slow ones), or four runs of equal machines; the network is narrower by default (32 instead of 256) and
+ * sees features of the choices (share of speed, slowest member and link); feedback of the parent's simulation is that
+ * of the whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of a model-parallel group go to its
+ * devices in turn. `heterog` restricts the actions to HeteroG's (CoNEXT 2020): one device group, or all, and no model
+ * parallelism over several.
  *
  * Complexity: a playout walks <= groups levels of <= 3 (2^device groups - 1) children. No pipeline, no tensor
- * parallelism; promises no optimum.
+ * parallelism, no guarantee of optimality.
  *
  * link: igraph openblas -lmetis
  * SPDX-License-Identifier: Apache-2.0 */
@@ -49,8 +47,8 @@ enum { BATCH = 4, MAX_RECORDS = 10, RECORD_VISITS = 24, ALPHA_US = 1 };
 struct node {
 	uint32_t parent, action, depth;
 	uint32_t child, n_children; /* children are contiguous; 0 = not expanded */
-	uint32_t visits;            /* those under way count */
-	double value, prior;        /* running mean of what came back */
+	uint32_t visits;            /* pending ones included */
+	double value, prior;        /* value: running mean of backed-up values */
 	uint32_t n_values;
 	double feedback[MQ_TAG_FEEDBACK];
 };
@@ -65,7 +63,7 @@ struct tag {
 	struct mq_tag_space space;
 	double base_s, best_s;
 	uint32_t n_proposed, n_observed;
-	uint32_t pending[BATCH]; /* nodes whose score is to come */
+	uint32_t pending[BATCH]; /* nodes without a result yet */
 	/* the tree */
 	struct node *node;
 	uint32_t n_nodes, node_room;
@@ -95,7 +93,7 @@ static const struct mq_opt opts[] = {
 
 /* ---- sufficient factors --------------------------------------------------------------------------------------- */
 
-/* The cut of each device set that a strategy all-reduces over, once it is met. */
+/* Finds the cut of each device set that the strategy all-reduces over, once per set. */
 static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p, const uint32_t *action,
 				      struct mq_err *err)
 {
@@ -131,7 +129,7 @@ static enum mq_status make_network(struct tag *s, const struct mq_problem *p, st
 	return MQ_OK;
 }
 
-/* The actions on the way to a node, by group in order of decision; the first one fills the rest. */
+/* The actions on the path to a node, by op group; undecided groups take the first action. */
 static void actions_of(const struct tag *s, uint32_t id, uint32_t *action)
 {
 	uint32_t first = 0;
@@ -153,7 +151,7 @@ static void view_of(const struct tag *s, uint32_t id, struct mq_arena *arena, st
 	mq_tag_view_make(&s->space, action, s->node[id].depth, s->node[id].feedback, arena, view);
 }
 
-/* log probability of every action at a node: a row. */
+/* Log probability of every action at a node, a row. */
 static struct nn_var prior(struct tag *s, struct nn_tape *t, uint32_t id)
 {
 	struct mq_tag_view view;
@@ -186,7 +184,7 @@ static void note_feedback(const struct tag *s, const struct mq_result *r, double
 		f[i] = isfinite(f[i]) ? f[i] : 0;
 }
 
-/* ---- the tree -------------------------------------------------------------------------------------------------------- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static void expand(struct tag *s, const struct mq_problem *p, uint32_t id)
 {
@@ -237,7 +235,7 @@ static uint32_t select_leaf(struct tag *s, const struct mq_problem *p)
 	s->node[0].visits++;
 	for (;;) {
 		if (!s->node[id].n_children) {
-			/* A node is expanded when it is met again, after its own evaluation. */
+			/* a node is expanded at its second visit, after its own evaluation */
 			if (id && s->node[id].visits == 1)
 				return id;
 			expand(s, p, id);
@@ -249,9 +247,9 @@ static uint32_t select_leaf(struct tag *s, const struct mq_problem *p)
 	}
 }
 
-/* ---- learning: towards the visits of well-known nodes --------------------------------------------------------------- */
+/* ---- learning: towards the visits of well-known nodes ---------------------------------------- */
 
-/* Shares of the visits among the actions. */
+/* Share of visits of each action at a node. */
 static void visits_of(const struct tag *s, uint32_t id, double *share)
 {
 	const struct node *v = &s->node[id];
@@ -309,9 +307,9 @@ static enum mq_status write_records(const struct tag *s, const struct mq_problem
 	return mq_tag_records_append(s->records, record, n, err);
 }
 
-/* ---- the engine --------------------------------------------------------------------------------------------------------- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
-/* A file that cannot be written at the end is better known at the beginning. */
+/* Fails early if a file cannot be written at the end. */
 static enum mq_status may_write(const char *path, struct mq_err *err)
 {
 	FILE *f = path ? fopen(path, "a") : NULL;
@@ -341,7 +339,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	return MQ_OK;
 }
 
-/* The first proposals are the baselines: all devices with all-reduce, and with model parallelism. */
+/* The first batch are baselines: all groups on one action, first all-reduce, then model parallelism on all devices. */
 static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
 			      struct mq_err *err)
 {
@@ -349,7 +347,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 	uint32_t *action = mq_arena_array(arena, s->space.n, uint32_t), leaf = 0;
 
 	if (s->n_proposed < BATCH) {
-		/* The rest of the first batch: all groups on one action; the tree begins with a known baseline. */
+		/* baselines; the tree search begins with a known baseline */
 		uint32_t a = s->n_proposed == 1 ? s->space.model : s->n_proposed % s->space.n_actions;
 
 		for (uint32_t g = 0; g < s->space.n; g++)
@@ -373,7 +371,7 @@ static void observe(void *state, const struct mq_problem *p, const struct mq_pla
 
 	if (result->verdict == MQ_VERDICT_OK) {
 		s->best_s = fmin(result->step_time_s, s->best_s);
-		if (isnan(s->base_s)) /* the baseline, or the first that fits */
+		if (isnan(s->base_s)) /* the baseline, or else the first plan that fits */
 			s->base_s = result->step_time_s;
 	}
 	if (!i)
@@ -413,7 +411,7 @@ static void stop(void *state, const struct mq_problem *p)
 	mq_arena_fini(&s->pass);
 }
 
-/* ---- training on the records of many searches -------------------------------------------------------------------------------- */
+/* ---- training on the records of many searches ------------------------------------------------ */
 
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *p, struct mq_err *err)
 {

@@ -360,7 +360,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 	return MQ_OK;
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 void mq_tag_devices_of(const struct mq_tag_space *s, const struct mq_tag_action *a, uint32_t *device)
 {

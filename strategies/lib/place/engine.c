@@ -40,9 +40,9 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 	    strcmp(problem->objective, "step-time"))
 		return mq_bad(err, "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time",
 			      name, problem->objective);
-	if (!asked && own_devices(problem)) /* one sample each */
+	if (!asked && own_devices(problem)) /* one sample per micro-batch */
 		asked = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
-	/* from few large to many small micro-batches: what fits and what runs best differ */
+	/* from few large to many small micro-batches: fitting wants many, speed may want few */
 	return mq_micro_batch_rounds(problem, name, asked, 4096, e->sizes, &e->n_rounds, err);
 }
 
@@ -59,7 +59,7 @@ static void say_value(const struct mq_problem *problem, const struct mq_place_mo
 		       r->stopped ? "; stopped early: the linearised answer" : "");
 }
 
-/* The value is optimal, and so its own bound: among what the method walks through. */
+/* The max-load is optimal, hence its own lower bound, within the plans that the method covers. */
 static void show_bound(const struct mq_problem *problem, const struct mq_place_model *m,
 		       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
 {
@@ -75,7 +75,7 @@ static void show_bound(const struct mq_problem *problem, const struct mq_place_m
 	mq_show_bound(problem, &(struct mq_bound){ "max-load", load, load, m->unit, scope });
 }
 
-/* Micro-batches that a stage holds at worst in 1F1B: as many as there are stages. */
+/* Most micro-batches in flight at a stage under 1F1B: the number of stages. */
 static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_batches)
 {
 	struct mq_devices devices = mq_devices_usable(problem, problem->arena);
@@ -83,10 +83,10 @@ static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_
 	return micro_batches < devices.n ? micro_batches : devices.n;
 }
 
-/* --fix and --max of dp and pp: replicas per stage, and devices as many as the stages then need, of the
- * first types. False: a replica would have no sample. */
-static bool keep_limits(const struct mq_problem *problem, struct mq_place *place, struct mq_ideal_options *o,
-			double samples, struct mq_arena *arena)
+/* Applies --fix and --max of dp and pp: replicas per stage, and the device counts per type that the stages then take,
+ * first types first. False: a replica would get no sample. */
+static bool apply_limits(const struct mq_problem *problem, struct mq_place *place, struct mq_ideal_options *o,
+			 double samples, struct mq_arena *arena)
 {
 	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
 	uint32_t n = 0, left;
@@ -129,15 +129,15 @@ enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *pro
 		struct mq_place_model model;
 		struct mq_ideal_result r;
 
-		/* Twice: with memory for one micro-batch, and with memory for all in flight. */
+		/* even rounds: memory for one micro-batch; odd rounds: for all in flight */
 		if (round % 2 && (flight == 1 || own_devices(problem)))
 			continue;
 		MQ_TRY(mq_place_from_problem(problem, m, flight, arena, &model, err));
-		double samples = floor(problem->q->train->batch / m); /* a replica needs one */
+		double samples = floor(problem->q->train->batch / m); /* each replica needs at least one */
 
 		o.max_replicas = e->replicas ? e->replicas : own_devices(problem) ? 1 : UINT32_MAX;
 		o.max_replicas = (uint32_t)fmin(o.max_replicas, fmax(1, samples));
-		if (!keep_limits(problem, &model.place, &o, samples, arena))
+		if (!apply_limits(problem, &model.place, &o, samples, arena))
 			continue;
 		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
 		if (isinf(r.placement.max_load))

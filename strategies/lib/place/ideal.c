@@ -20,22 +20,22 @@ struct run {
 	bool use_all;
 	uint32_t *stride; /* [n_types] of the states */
 	double *dp;       /* [n_ideals * n_states] */
-	double bound;     /* sets above it are of no use */
+	double bound;     /* sets with a larger load are skipped */
 	bool *useful;     /* [n_ideals] see find_useful */
-	/* the difference at hand */
+	/* the current difference of two ideals */
 	bool *in;            /* [units] */
-	uint32_t *n_got;     /* [signals] receivers that are in it */
+	uint32_t *n_got;     /* [signals] number of receivers in it */
 	struct frame *frame; /* [units + 1] */
 	double *time;        /* [(units + 1) * n_types] */
 	uint32_t *mark, stamp;
 	double pairs;
-	/* search for the step that explains a value */
+	/* backtracking: the step that attains a value */
 	bool find;
 	uint32_t find_state, found_ideal, found_type, found_replicas;
 	double found_load;
 };
 
-/* The prefixes of the line as a chain of ideals. */
+/* The prefixes of the linearised order as a chain of ideals. */
 static void line_ideals(struct run *r)
 {
 	struct mq_ideals *s = &r->ideals;
@@ -55,8 +55,8 @@ static void line_ideals(struct run *r)
 
 /* ---- the difference ----------------------------------------------------------------------------- */
 
-/* Takes a unit into the difference; returns the communication of the larger one. */
-static double take(struct run *r, uint32_t unit, double comm)
+/* Adds a unit to the difference; returns the communication of the enlarged set. */
+static double add_unit(struct run *r, uint32_t unit, double comm)
 {
 	const struct mq_units *u = r->u;
 
@@ -64,7 +64,7 @@ static double take(struct run *r, uint32_t unit, double comm)
 	for (uint32_t i = u->sent_first[unit]; i < u->sent_first[unit + 1]; i++) {
 		uint32_t s = u->sent[i], n_dst = u->dst_first[s + 1] - u->dst_first[s];
 
-		comm -= r->n_got[s] > 0 ? u->cost[s] : 0; /* it came from outside so far */
+		comm -= r->n_got[s] > 0 ? u->cost[s] : 0; /* it came from outside before */
 		comm += r->n_got[s] < n_dst ? u->cost[s] : 0;
 	}
 	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
@@ -72,14 +72,14 @@ static double take(struct run *r, uint32_t unit, double comm)
 		uint32_t n = ++r->n_got[s];
 
 		if (r->in[u->home[s]])
-			comm -= n == n_dst ? u->cost[s] : 0; /* nobody outside needs it now */
+			comm -= n == n_dst ? u->cost[s] : 0; /* no receiver is outside now */
 		else
 			comm += n == 1 ? u->cost[s] : 0;
 	}
 	return comm;
 }
 
-static void give_back(struct run *r, uint32_t unit)
+static void remove_unit(struct run *r, uint32_t unit)
 {
 	const struct mq_units *u = r->u;
 
@@ -88,8 +88,8 @@ static void give_back(struct run *r, uint32_t unit)
 		r->n_got[u->got[i]]--;
 }
 
-/* Too slow or too large for every type: so is everything below. */
-static bool worthless(const struct run *r, uint32_t depth)
+/* Is the set too slow or too large for every type? Then so are all supersets below. */
+static bool pruned(const struct run *r, uint32_t depth)
 {
 	const double *time = r->time + (size_t)depth * r->n_types;
 
@@ -112,7 +112,7 @@ static double load_of(const struct run *r, uint32_t depth, uint32_t type, uint32
 	return replicas == 1 ? load : load / n + 2 * (n - 1) / n * f->sync;
 }
 
-/* Every state of `top` that ends with this set on r devices of type t. */
+/* Updates every state of `top` whose last set is this one, on n devices of type t. */
 static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
 {
 	uint32_t count = r->place->type[t].count, step = r->stride[t];
@@ -128,9 +128,9 @@ static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_
 	}
 }
 
-/* Does this set on r devices of type t explain the value of the state looked for? Of those that do, the one of least
- * load is kept, so that stages before it are not emptier than they need be. */
-static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
+/* Does this set on n devices of type t attain the value of the state being traced? Ties go to the least load, so that
+ * earlier stages are not emptier than necessary. */
+static void trace(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
 {
 	uint32_t count = r->place->type[t].count, s = r->find_state;
 
@@ -155,7 +155,7 @@ static void visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 		uint32_t most = r->place->type[t].count;
 
 		most = most < r->max_replicas ? most : r->max_replicas;
-		/* Every number of replicas up to 16, then doubled. */
+		/* every number of replicas up to 16, then doubled */
 		for (uint32_t n = r->least_replicas; n <= most; n = n < 16 ? n + 1 : 2 * n) {
 			double load = load_of(r, depth, t, n);
 
@@ -164,12 +164,12 @@ static void visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 			if (!r->find)
 				relax(r, top, sub, t, n, load);
 			else
-				explains(r, top, sub, t, n, load);
+				trace(r, top, sub, t, n, load);
 		}
 	}
 }
 
-/* All sub-ideals of `top`, depth first. */
+/* Visits all sub-ideals of `top`, depth first. */
 static void descend(struct run *r, uint32_t top)
 {
 	const struct mq_ideals *s = &r->ideals;
@@ -186,7 +186,7 @@ static void descend(struct run *r, uint32_t top)
 		if (f->link == s->link_first[f->ideal + 1]) {
 			if (depth == 0)
 				return;
-			give_back(r, f->unit);
+			remove_unit(r, f->unit);
 			depth--;
 			continue;
 		}
@@ -199,14 +199,14 @@ static void descend(struct run *r, uint32_t top)
 		r->frame[depth + 1] = (struct frame){ .ideal = sub,
 						      .link = s->link_first[sub],
 						      .unit = unit,
-						      .comm = take(r, unit, f->comm),
+						      .comm = add_unit(r, unit, f->comm),
 						      .size = f->size + u->size[unit],
 						      .sync = f->sync + u->sync[unit] };
 		for (uint32_t t = 0; t < r->n_types; t++)
 			r->time[(size_t)(depth + 1) * r->n_types + t] =
 				r->time[(size_t)depth * r->n_types + t] + u->time[unit * r->n_types + t];
-		if (worthless(r, depth + 1)) {
-			give_back(r, unit);
+		if (pruned(r, depth + 1)) {
+			remove_unit(r, unit);
 			continue;
 		}
 		depth++;
@@ -216,7 +216,7 @@ static void descend(struct run *r, uint32_t top)
 
 /* ---- dynamic programme -------------------------------------------------------------------------- */
 
-/* Most work of the first type's seconds that a device of a type does within the bound. */
+/* Upper bound of a device's work within the load bound, in seconds of the first type. */
 static double capacity(const struct run *r, uint32_t type)
 {
 	double most = 0;
@@ -230,8 +230,8 @@ static double capacity(const struct run *r, uint32_t type)
 	return most > 0 && r->place->type[type].count ? r->bound * most * (1 + 1e-9) : 0;
 }
 
-/* Sets that some devices can hold within the bound while the others hold the rest: no other one is on the way to a
- * placement within it. */
+/* Marks ideals that some devices can hold within the bound while the others hold the rest; no placement within the
+ * bound passes through any other. */
 static void find_useful(struct run *r)
 {
 	const struct mq_ideals *ideals = &r->ideals;
@@ -274,7 +274,7 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 			return false;
 		if (r->useful[id])
 			descend(r, id);
-		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* one may stay unused */
+		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* a device may stay unused */
 			uint32_t wide = r->stride[t] * (r->place->type[t].count + 1);
 
 			for (uint32_t s = 0; s < r->n_states; s++)
@@ -287,7 +287,7 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 
 static void add_stage(struct run *r, uint32_t top, uint32_t *set, struct mq_placement *out)
 {
-	/* What `top` has and the found sub-ideal lacks; in a chain, the links between them. */
+	/* the units of `top` outside the found sub-ideal; in a chain, those between them */
 	for (uint32_t v = 0; r->ideals.bits && v < r->u->n; v++)
 		if (mq_ideals_has(&r->ideals, top, v) && !mq_ideals_has(&r->ideals, r->found_ideal, v))
 			set[v] = out->n_stages;
@@ -296,7 +296,7 @@ static void add_stage(struct run *r, uint32_t top, uint32_t *set, struct mq_plac
 	out->stage[out->n_stages++] = (struct mq_place_stage){ .type = r->found_type, .replicas = r->found_replicas };
 }
 
-/* Walks the values back; stages come out last first. */
+/* Traces the optimum back; finds stages from last to first. */
 static void backtrack(struct run *r, struct mq_placement *out)
 {
 	uint32_t top = r->ideals.n - 1, s = r->n_states - 1;
@@ -305,14 +305,14 @@ static void backtrack(struct run *r, struct mq_placement *out)
 	if (isinf(out->max_load))
 		return;
 	out->stage = mq_arena_array(r->arena, r->u->n, struct mq_place_stage);
-	uint32_t *set = mq_arena_array(r->arena, r->u->n, uint32_t); /* of a unit */
+	uint32_t *set = mq_arena_array(r->arena, r->u->n, uint32_t); /* [units] stage */
 
 	r->find = true;
 	while (top) {
 		const double *dp = r->dp + (size_t)top * r->n_states;
 
 		for (uint32_t k = 0; k < 2 * r->n_types && !r->use_all; k++) {
-			uint32_t t = k % r->n_types; /* spare what is idle, CPUs first */
+			uint32_t t = k % r->n_types; /* drop idle devices, CPUs first */
 
 			if (r->place->type[t].own_memory == (k < r->n_types))
 				continue;
@@ -419,7 +419,7 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals, err));
 	prepare(&r);
 	result->n_ideals = r.ideals.n;
-	/* Sums in another order may differ in the last bits. */
+	/* sums in another order may differ in the last bits */
 	r.bound = result->line_load * (1 + 1e-12);
 	if (!fill(&r, o)) {
 		result->stopped = true;

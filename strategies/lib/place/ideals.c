@@ -15,7 +15,7 @@ static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
 	return h;
 }
 
-/* Number of an ideal, MQ_NONE when unknown; *slot is where it is or would be. */
+/* Number of an ideal, MQ_NONE = unknown; *slot: its place in the hash table. */
 static uint32_t find_ideal(const struct mq_ideals *s, const uint64_t *bits, uint32_t *slot)
 {
 	uint32_t mask = s->table_size - 1;
@@ -51,7 +51,7 @@ static bool has(const uint64_t *bits, uint32_t unit)
 	return bits[unit / 64] >> (unit % 64) & 1;
 }
 
-/* Are all of these units in the set, or none? */
+/* Are all of these units in the set (`all`), or none of them? */
 static bool holds(const uint64_t *bits, const uint32_t *unit, uint32_t first, uint32_t end, bool all)
 {
 	for (uint32_t i = first; i < end; i++)
@@ -60,7 +60,7 @@ static bool holds(const uint64_t *bits, const uint32_t *unit, uint32_t first, ui
 	return true;
 }
 
-/* Grows each ideal by every node whose predecessors it has, smaller ideals first. */
+/* Extends each ideal by every node whose predecessors it contains, smaller ideals first. */
 static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s, struct mq_arena *arena,
 			   struct mq_err *err)
 {

@@ -1,7 +1,6 @@
-/* ideals.h - all sets of nodes of a directed acyclic graph that are closed under predecessors.
+/* ideals.h - all ideals of a directed acyclic graph: the sets of nodes that are closed under predecessors.
  *
- * Swap predecessors and successors for the sets that are closed under successors (downsets).
- * SPDX-License-Identifier: Apache-2.0 */
+ * For the sets closed under successors, swap predecessors and successors. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_IDEALS_H
 #define MQ_LIB_PLACE_IDEALS_H
 
@@ -16,21 +15,21 @@ struct mq_ideals_graph {
 	const uint32_t *pred_first, *pred, *succ_first, *succ; /* CSR */
 };
 
-/* Numbered by size, so every sub-ideal has a lower number: 0 is empty, n - 1 is everything. The links of an ideal
- * take away one maximal node each. */
+/* Ideals numbered by size, so a sub-ideal has a lower number: 0 is empty, n - 1 is all nodes. Each link of an ideal
+ * removes one maximal node. */
 struct mq_ideals {
 	uint32_t n, room, words;
 	uint64_t *bits;       /* [n * words] */
 	uint32_t *link_first; /* [n + 1] */
 	uint32_t *link_unit, *link_to;
-	uint32_t *table, table_size; /* hash of bits -> number + 1 */
+	uint32_t *table, table_size; /* hash table: bits -> number + 1 */
 };
 
 /* MQ_EINPUT: more than max_ideals, or a cycle. */
 enum mq_status mq_ideals_make(const struct mq_ideals_graph *graph, uint32_t max_ideals, struct mq_arena *arena,
 			      struct mq_ideals *ideals, struct mq_err *err);
 
-/* The same of a list of edges, `stride` bytes apart. */
+/* The same from a list of edges, `stride` bytes apart. */
 enum mq_status mq_ideals_of_edges(uint32_t n, uint32_t n_edges, const uint32_t *src, const uint32_t *dst, size_t stride,
 				  uint32_t max_ideals, struct mq_arena *arena, struct mq_ideals *ideals,
 				  struct mq_err *err);

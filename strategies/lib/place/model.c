@@ -5,7 +5,7 @@
 
 #include "lib/plans.h"
 
-/* One type per device type of the cluster, in order of first rank. */
+/* One placement type per device type of the cluster, in order of first rank. */
 static void collect_types(const struct mq_problem *problem, const struct mq_devices *devices, struct mq_arena *arena,
 			  struct mq_place_model *out)
 {
@@ -23,7 +23,7 @@ static void collect_types(const struct mq_problem *problem, const struct mq_devi
 		if (t == out->place.n_types) {
 			out->type_name[t] = device->type;
 			type[t].own_memory = true;
-			/* A twentieth stays free for communication buffers. */
+			/* 5 % are reserved for communication buffers */
 			type[t].memory = fmax(0, 0.95 * mq_room_B(problem, devices->rank[i]));
 			out->rank[t] = mq_arena_array(arena, devices->n, uint32_t);
 			out->place.n_types++;
@@ -41,7 +41,7 @@ static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 			fresh = model->op[op].color + 1;
 	for (uint32_t op = 0; op < model->n_ops; op++)
 		color[op] = model->op[op].color;
-	/* An explicit backward op without colour shares the device of its forward op. */
+	/* an explicit backward op without a colour shares the device of its forward op */
 	for (uint32_t op = 0; op < model->n_ops; op++) {
 		uint32_t mate = model->op[op].mate;
 
@@ -54,7 +54,7 @@ static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 		if (color[mate] == MQ_NONE)
 			color[mate] = color[op];
 	}
-	/* Tied parameters live where their owner is. */
+	/* tied parameters are placed with their owner */
 	for (uint32_t op = 0; op < model->n_ops; op++) {
 		uint32_t owner = model->op[op].tied;
 
@@ -68,12 +68,12 @@ static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 	return color;
 }
 
-/* Tables of a placement problem's ops (place.h) while they are filled. */
+/* Writable tables of a placement problem's ops (place.h). */
 struct values {
 	double *time, *size, *out_cost, *sync;
 };
 
-/* The graph of a model, and tables of its ops for the types of the problem, all 0. */
+/* Fills the graph of a model; returns zeroed tables for its ops and the problem's types. */
 static struct values make_graph(const struct mq_model *model, struct mq_arena *arena, struct mq_place *place)
 {
 	struct mq_place_edge *edge = mq_arena_array(arena, model->n_edges, struct mq_place_edge);
@@ -98,7 +98,7 @@ static struct values make_graph(const struct mq_model *model, struct mq_arena *a
 	return v;
 }
 
-/* A graph with its own devices. */
+/* For a graph that brings its own devices and times. */
 static void from_own_devices(const struct mq_problem *problem, struct mq_arena *arena, struct mq_place_model *out)
 {
 	const struct mq_model *model = problem->q->model;
@@ -133,7 +133,7 @@ static void from_own_devices(const struct mq_problem *problem, struct mq_arena *
 	}
 }
 
-/* Seconds to move `bytes` between the two neighbouring devices that are slowest at it. */
+/* Seconds to move `bytes` between consecutive devices, for the slowest such pair. */
 static bool slowest_transfer(const struct mq_problem *problem, const struct mq_devices *devices, double bytes,
 			     double *seconds)
 {
@@ -143,7 +143,7 @@ static bool slowest_transfer(const struct mq_problem *problem, const struct mq_d
 		const struct mq_device *b = &problem->q->cluster->device[devices->rank[i]];
 		double s;
 
-		/* Inside a node one pair speaks for all. */
+		/* one pair per node is measured */
 		if (i > 1 && a->node == b->node && a->local > 0)
 			continue;
 		if (!problem->costs->transfer(problem->costs->context, devices->rank[i - 1], devices->rank[i], bytes,
@@ -156,7 +156,7 @@ static bool slowest_transfer(const struct mq_problem *problem, const struct mq_d
 
 struct measure {
 	const struct mq_problem *problem;
-	double samples; /* of one micro-batch */
+	double samples; /* per micro-batch */
 	uint32_t in_flight, micro_batches;
 	double latency_s, per_byte_s;
 };
@@ -249,7 +249,7 @@ void mq_place_plan_free(const struct mq_place_model *m, const struct mq_placemen
 				m->rank[placement->stage[s].type][placement->stage[s].device];
 	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 	plan->micro_batches = m->micro_batches;
-	if (m->own_units) /* samples one after another: devices work on different ones */
+	if (m->own_units) /* one sample per micro-batch, pipelined over the devices */
 		plan->pipeline = MQ_PIPE_GPIPE;
 	plan->engine_unit = m->unit;
 }

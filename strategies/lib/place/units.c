@@ -1,9 +1,8 @@
-/* units.c - contraction of an operator graph to units, and the load rule; see place.h.
+/* units.c - contraction of an operator graph to units, and loads; see place.h.
  *
  * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward nodes
- * only get a place in the forward graph: mirrored edges; (3) strongly connected groups of that graph become one
- * (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering.
- * SPDX-License-Identifier: Apache-2.0 */
+ * alone join the forward graph by mirrored edges; (3) strongly connected groups of that graph merge (Tarjan, 1972); (4)
+ * an idle group with a single neighbour joins it; (5) topological numbering. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,7 +16,7 @@ static bool is_backward(const struct mq_place *p, uint32_t node)
 
 enum { FORWARD = 1, BACKWARD = 2 };
 
-/* Of the ops of these phases: what they compute and what they put out. */
+/* Load of a stage in the given phases: times and output costs; +inf: it does not fit. */
 static double stage_load(const struct mq_place *p, const struct mq_place_stage *stage, uint32_t phases,
 			 struct mq_arena *scratch)
 {
@@ -120,7 +119,7 @@ MQ_COMPARE(compare_arcs, struct arc,
 		   MQ_ORDER(a->to, b->to) ?:
 					    (int)a->mirrored - (int)b->mirrored)
 
-/* Groups are numbered by their colour, nodes without one after them. */
+/* Numbers groups by colour, then nodes without one. */
 static void group_colors(struct groups *g)
 {
 	uint32_t n = g->place->n_nodes;
@@ -149,7 +148,7 @@ static void sort_arcs(struct groups *g)
 	g->n_arcs = kept;
 }
 
-/* Precedence of the forward graph; what only backward nodes know is mirrored into it. */
+/* Collects the forward graph's precedence; mirrors edges known only from backward nodes. */
 static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 {
 	const struct mq_place *p = g->place;
@@ -178,7 +177,7 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Joins groups of the same key (a group's number), keeps their order and the arcs between different ones. */
+/* Merges groups with the same key (a group's number); keeps their order and the arcs between different ones. */
 static void regroup(struct groups *g, const uint32_t *key)
 {
 	uint32_t *name = mq_arena_none(g->arena, g->n), n = 0;
@@ -199,7 +198,7 @@ static void regroup(struct groups *g, const uint32_t *key)
 /* ---- cycles ------------------------------------------------------------------------------------- */
 
 struct tarjan {
-	uint32_t *first, *to; /* arcs, by the group that they leave */
+	uint32_t *first, *to; /* CSR of arcs by source */
 	uint32_t *index, *low, *next, *stack, *path, *component;
 	bool *on_stack;
 	uint32_t n_index, n_stack, n_path;
@@ -296,7 +295,7 @@ static bool merge_one_idle(struct groups *g)
 
 /* ---- units -------------------------------------------------------------------------------------- */
 
-/* Topological order of the groups; `deep` takes the newest ready group first, else the lowest. */
+/* Topological order of the groups; `deep`: the newest ready group first, else the lowest. */
 static uint32_t *sort_groups(const struct groups *g, bool deep)
 {
 	uint32_t *order = mq_arena_array(g->arena, g->n, uint32_t), *first, *next;
@@ -350,7 +349,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 struct signal {
 	uint32_t home, n;
 	uint32_t *dst;     /* sorted */
-	double cost, back; /* back: of it, made by the backward pass */
+	double cost, back; /* back: the part that the backward pass sends */
 };
 
 static int compare_signals(const void *left, const void *right)
@@ -364,7 +363,7 @@ static int compare_signals(const void *left, const void *right)
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->dst[i] != b->dst[i])
 			return a->dst[i] < b->dst[i] ? -1 : 1;
-	if (a->cost != b->cost) /* sums do not depend on the sort */
+	if (a->cost != b->cost) /* so that sums do not depend on the sort */
 		return a->cost < b->cost ? -1 : 1;
 	return MQ_ORDER(a->back, b->back);
 }
@@ -444,7 +443,7 @@ enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind ki
 	group_colors(&g);
 	MQ_TRY(collect_arcs(&g, err));
 	if (kind == MQ_UNITS_COLORS)
-		g.n_arcs = 0; /* they may have cycles */
+		g.n_arcs = 0; /* colours may form cycles */
 	else
 		fuse_cycles(&g);
 	while (kind == MQ_UNITS_IDLE && merge_one_idle(&g))
