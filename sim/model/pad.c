@@ -1,8 +1,8 @@
 /* pad.c - pads the vocabulary of a model, so that every tensor-parallel rank gets an aligned share (Megatron-LM's
  * --make-vocab-size-divisible-by).
  *
- * The embedding table, the head's columns and all of the loss grow in proportion. SPDX-License-Identifier: Apache-2.0
- * */
+ * The embedding table, the head's columns and all of the loss grow in proportion.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

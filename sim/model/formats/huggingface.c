@@ -105,8 +105,7 @@ static bool is_type(const char *list, const char *type, const char *class, struc
 	return false;
 }
 
-/* A row's option, as the configuration sets it. A text sets a flag if it begins with the option's name ("gated-gelu").
- * */
+/* A row's option from the configuration. A text sets a flag if it begins with the option's name ("gated-gelu"). */
 static enum mq_status read_option(const struct mq_json_at *at, const struct mq_csv *rows, uint32_t i,
 				  struct mq_arena *arena, const char **value, struct mq_err *err)
 {

@@ -20,8 +20,7 @@ struct mq_json_at {
  * number and NaN as a text, which no number accepts; otherwise they are errors. */
 enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *arena, json_t **json, struct mq_err *err);
 
-/* A number in [min, max]; an absent or null key leaves *value unchanged, unless `required`. Booleans count as 0 and 1.
- * */
+/* A number in [min, max]; an absent or null key leaves *value unchanged, unless `required`. Booleans are 0 and 1. */
 struct mq_json_range {
 	double min, max;
 	bool whole, required;

@@ -35,8 +35,7 @@ const char **mq_hf_shipped(struct mq_arena *arena)
 	return names;
 }
 
-/* A name's letters, digits and points in lower case (1.3b is not 13b), without suffixes that do not change the model.
- * */
+/* A name's letters, digits and points in lower case (1.3b is not 13b), without suffixes that change nothing. */
 static const char *letters(const char *name, struct mq_arena *arena)
 {
 	static const char neutral[] = "hf base it instruct chat pt v0.1 v1.0 uncased bf16";
