@@ -1,6 +1,6 @@
 /* bound.h - lower bounds on the step time of any plan of a model on a cluster: a search stops at them, a report says
- * how far a plan is from them. Seconds per step; without communication, launches and bubbles. SPDX-License-Identifier:
- * Apache-2.0 */
+ * how far a plan is from them. Seconds per step; without communication, launches and bubbles.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_BOUND_H
 #define MQ_COSTING_BOUND_H
 

@@ -1,8 +1,8 @@
-/* calib.c - see calib.h. One table row per parameter: reader, writer, defaults, ranges and the documentation of
- * platforms/calib all come from it.
+/* calib.c - see calib.h. Reader, writer, defaults, ranges and the documentation of platforms/calib all come from one
+ * table with a row per parameter.
  *
- * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that differs gets a file
- * of its own. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: dependence of parameters on clocks, temperature or library versions; such a machine needs its own file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/calib_fields.h"
 #include "maquette/calib.h"
 #include "base/text.h"
@@ -39,7 +39,7 @@
 	KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), KNOT(name, call, 3, "512 B"),               \
 		KNOT(name, call, 4, "4 KiB"), KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
 		KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
-#define GIVEN NAN /* no default: the file must say it */
+#define GIVEN NAN /* no default: the file must have it */
 
 static const struct mq_calib_field device_fields[] = {
 #include "hardware/calib_device.def"
@@ -149,7 +149,7 @@ const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const ch
 	return NULL;
 }
 
-/* Entries are TABLE, or TABLE:PATTERN of the systems in it. */
+/* Entries are TABLE, or TABLE:PATTERN with a pattern of its systems. */
 static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const struct mq_left_out *what)
 {
 	size_t n = strlen(what->table);
@@ -161,7 +161,7 @@ static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const s
 	return false;
 }
 
-/* A sibling's value for another class: what its kernels take is so many cycles; the host (launch_...) has its own. */
+/* A sibling's value, rescaled by clock: kernels take equal cycles on both. Host times (launch_...) are not rescaled. */
 static double scaled(const struct mq_link_calib *from, const struct mq_link_calib *to,
 		     const struct mq_calib_field *field)
 {
@@ -172,7 +172,7 @@ static double scaled(const struct mq_link_calib *from, const struct mq_link_cali
 	return value;
 }
 
-/* What stands in for a value that was fitted to what is left out. */
+/* The substitute of a value that was fitted to a table left out. */
 static double stand_in(const struct mq_calib *calib, const struct mq_link_calib *link, ptrdiff_t field,
 		       const struct mq_left_out *what)
 {
@@ -284,7 +284,7 @@ void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_devi
 	mq_calib_defaults(device_fields, d);
 	d->mem_bw_Bps = mem_bw_Bps;
 	d->memory_B = memory_B;
-	/* plain cores of an A100 do a sixteenth of what its tensor cores do; a CPU has its vector units */
+	/* CUDA cores of an A100 reach a sixteenth of its tensor cores; a CPU has vector units */
 	d->peak_flops[MQ_FP32] = peak_flops / (cpu ? 1 : 16);
 	d->peak_flops[MQ_FP64] = d->peak_flops[MQ_FP32] / 2;
 	if (cpu)
@@ -321,7 +321,7 @@ double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps
 	return entry->bw_share;
 }
 
-/* A link belongs to no device, so the first GPU stands for all where types differ. */
+/* A link belongs to no device: the first GPU stands for all types. */
 void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
 	double capability = calib->device[cluster->device[0].calib].compute_capability;
@@ -337,7 +337,7 @@ void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluste
 		}
 		cluster->nvlink |= class && !strcmp(class, "nvlink");
 		link->share = entry ? entry->bw_share : 1;
-		/* for GPUs that class says what part of their own lanes they use, and nothing of the memory */
+		/* for GPUs that class gives the share of their PCIe lanes, and nothing about memory */
 		if (link->class == MQ_LINK_HOST && capability > 0)
 			link->share = 1;
 		if (entry && link->class == MQ_LINK_NIC)
@@ -358,7 +358,8 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
 			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
 
-			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0) { /* only the platform knows the type */
+			if (!entry && d->mem_bw_Bps > 0 &&
+			    d->memory_B > 0) { /* a type that only the platform describes */
 				struct mq_device_calib own;
 
 				mq_calib_describe(&own, mq_arena_strdup(calib->arena, d->type), d->kind, d->speed_flops,

@@ -1,4 +1,4 @@
-/* calib_names.c - device types by what people, tables and drivers call them: see calib.h.
+/* calib_names.c - device types by the names that users, tables and drivers give them: see calib.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/calib.h"
 
@@ -22,7 +22,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c);
 }
 
-/* The same letters and digits, whatever stands between them. */
+/* Are letters and digits the same, ignoring separators and case? */
 static bool same_letters(const char *a, const char *b)
 {
 	for (;; a++, b++) {
@@ -35,7 +35,7 @@ static bool same_letters(const char *a, const char *b)
 	}
 }
 
-/* A driver's name without its maker's words: "NVIDIA GeForce RTX 4090" is an RTX 4090. */
+/* A driver's name without vendor and brand: "NVIDIA GeForce RTX 4090" is an RTX 4090. */
 static const char *without_maker(const char *word)
 {
 	static const char *const makers[] = { "NVIDIA", "AMD", "Tesla", "GeForce", "Quadro", "Instinct" };
@@ -114,7 +114,7 @@ enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *optio
 	return several ? mq_bad(err, "%s=%s: which one? %s", option, word, list) : MQ_OK;
 }
 
-/* Letters and digits of `name` if it stands at `text` and ends there with a word; 0 otherwise. */
+/* Length of `name` in letters and digits if `text` begins with it as a whole word; else 0. */
 static uint32_t length_at(const char *text, const char *name)
 {
 	uint32_t n = 0;

@@ -1,7 +1,7 @@
 /* calib_read.c - calibration files into a set of entries: see calib.h.
  *
- * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one of its kind
- * that stands further on; the set changes only where all of them are sound. SPDX-License-Identifier: Apache-2.0 */
+ * All files are parsed before entries are resolved, so an entry may inherit from a later one of its kind; the set
+ * changes only if all entries are valid. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/calib_fields.h"
 #include "maquette/calib.h"
 
@@ -18,20 +18,20 @@
 
 enum state { WAITING, OPEN, DONE };
 
-/* An entry on its way from JSON into the set. */
+/* An entry between JSON and the set. */
 struct item {
 	const char *path;
-	json_t *object; /* borrowed from its file's root */
+	json_t *object; /* borrowed from the root of its file */
 	const char *name, *source;
 	bool is_link;
 	enum state state;
-	struct mq_device_calib *device; /* one of these, from `state` DONE on */
+	struct mq_device_calib *device; /* one of these is set once `state` is DONE */
 	struct mq_link_calib *link;
 };
 
 struct reading {
 	struct mq_calib *calib;
-	json_t *roots; /* an array: whatever was parsed */
+	json_t *roots; /* an array of all parsed files */
 	struct item *item;
 	uint32_t n, room;
 };
@@ -60,7 +60,7 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 	return MQ_OK;
 }
 
-/* What `values` says, over what the entry holds already. */
+/* Overwrites the entry's values with those of `values`. */
 static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values, const char *path,
 				 struct mq_err *err)
 {
@@ -76,13 +76,13 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
-		/* absence has a meaning of its own for these two */
+		/* for these two, absence has a meaning */
 		if (isnan(*mq_calib_at(f, entry)) && strcmp(f->name, "price_per_h") && strcmp(f->name, "power_W"))
 			return mq_bad(err, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name, f->help);
 	return MQ_OK;
 }
 
-/* An array of words under `key`; NULL where there is none. */
+/* The array of words under `key`; NULL: none. */
 static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const json_t *object, const char *key,
 				 const char *const **words, struct mq_err *err)
 {
@@ -132,8 +132,7 @@ static enum mq_status unknown_parent(const struct reading *r, const struct item 
 		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* The entry that this one starts from: as it stands in the files being read, worked out, else (*other NULL) as
- * loaded before. */
+/* The entry that this one inherits from: resolved, from the files being read; else (*other NULL) one loaded before. */
 static enum mq_status find_parent(struct reading *r, const struct item *item, const char *parent, struct item **other,
 				  struct mq_err *err)
 {
@@ -151,7 +150,7 @@ static enum mq_status find_parent(struct reading *r, const struct item *item, co
 	return work_out(r, *other, err);
 }
 
-/* The name after "inherits"; NULL where there is none. */
+/* The name under "inherits"; NULL: none. */
 static enum mq_status parent_of(const struct item *item, const char **parent, struct mq_err *err)
 {
 	json_t *inherits = json_object_get(item->object, "inherits");
@@ -162,7 +161,7 @@ static enum mq_status parent_of(const struct item *item, const char **parent, st
 	return MQ_OK;
 }
 
-/* Where a price is from, and its date: prices change, data sheets do not. */
+/* Source and date of a price: prices change, data sheets do not. */
 static const char *price_source(const json_t *values, struct mq_arena *arena)
 {
 	const json_t *price = json_object_get(values, "price_per_h");
@@ -189,7 +188,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 		if (!found)
 			return unknown_parent(r, item, parent, err);
 		*entry = *found;
-		if (strcmp(parent, item->name)) { /* what a sibling costs is no price of this one */
+		if (strcmp(parent, item->name)) { /* prices are not inherited from a sibling */
 			entry->price_per_h = NAN;
 			entry->price_source = NULL;
 		}
@@ -202,7 +201,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "aliases", &entry->alias, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
-	/* A calibration of a machine goes by the names that its type has. */
+	/* The calibration of one machine keeps the names of its type. */
 	const struct mq_device_calib *before = mq_calib_device(r->calib, item->name);
 	if (before && !entry->alias && !entry->reported) {
 		entry->alias = before->alias;
@@ -226,7 +225,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	return mq_bad(err, "%s: no peak speed; give peak_fp32_flops, peak_fp16_flops or another", item->path);
 }
 
-/* The class that this one starts from, its values and what they were fitted to; else the defaults. */
+/* Copies the class that this one inherits from, with values and the tables they were fitted to; else the defaults. */
 static enum mq_status start_link(struct reading *r, struct item *item, struct mq_err *err)
 {
 	const struct mq_link_calib *found;
@@ -246,7 +245,7 @@ static enum mq_status start_link(struct reading *r, struct item *item, struct mq
 	return MQ_OK;
 }
 
-/* A link class, and per value which tables it was fitted to. */
+/* A link class, and the tables that each value was fitted to. */
 static enum mq_status read_link(struct reading *r, struct item *item, struct mq_err *err)
 {
 	const struct mq_calib_field *fields = mq_calib_link_fields();
@@ -292,7 +291,7 @@ static enum mq_status add_item(struct reading *r, json_t *object, const char *pa
 
 	if (!name || !*name)
 		return mq_bad(err, "%s: an entry has no \"name\"", path);
-	if (strchr(name, '/')) /* files are named after it */
+	if (strchr(name, '/')) /* the name becomes a file name */
 		return mq_bad(err, "%s: '%s': a name has no '/'", path, name);
 	if (!json_is_object(json_object_get(object, "values")))
 		return mq_bad(err, "%s: '%s' has no object \"values\"", path, name);
@@ -323,7 +322,7 @@ static enum mq_status read_file(struct reading *r, const char *path, struct mq_e
 	return MQ_OK;
 }
 
-/* Another device of the set, not `but`, that has the alias too. */
+/* Another device of the set than `but` that has the alias too. */
 static const char *other_owner(const struct mq_calib *calib, const char *alias, const char *but)
 {
 	for (uint32_t i = 0; i < calib->n_devices; i++)
@@ -333,7 +332,7 @@ static const char *other_owner(const struct mq_calib *calib, const char *alias, 
 	return NULL;
 }
 
-/* Which of two devices an alias means must not hang on the order of files. */
+/* An alias of two devices is an error, since its meaning would depend on the order of files. */
 static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -352,7 +351,7 @@ static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* All that was parsed goes into the set, in its order. */
+/* Adds all parsed entries to the set, in order. */
 static enum mq_status finish(struct reading *r, struct mq_err *err)
 {
 	struct mq_calib *calib = r->calib;

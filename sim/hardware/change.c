@@ -7,7 +7,7 @@
 #include "base/quantity.h"
 #include "maquette/rng.h"
 
-/* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
+/* TARGET split at its dots: kind.name.what; the name may have dots itself. */
 struct target {
 	char kind[32], name[128], what[64];
 	const char *text; /* the value as given; borrowed */
@@ -124,7 +124,7 @@ static bool scale_calib(struct mq_device_calib *d, const char *what, double f)
 	return clock || !strcmp(what, "flops") || !strcmp(what, "mem_bw") || !strcmp(what, "memory");
 }
 
-/* One device gets a calibration of its own. */
+/* Gives one device its own copy of its calibration. */
 static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_device *device)
 {
 	struct mq_device_calib copy = calib->device[device->calib];
@@ -135,7 +135,7 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 	return &calib->device[device->calib];
 }
 
-/* A device and, unless that is changed already (NULL), its calibration: an operation takes less energy at a lower clock. */
+/* Changes a device and its calibration (NULL: already changed): an operation takes less energy at a lower clock. */
 static enum mq_status scale(const struct target *t, const char *change, struct mq_device *device,
 			    struct mq_device_calib *d, struct mq_err *err)
 {
@@ -151,7 +151,7 @@ static enum mq_status scale(const struct target *t, const char *change, struct m
 	return MQ_OK;
 }
 
-/* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
+/* Price of a device type, $/h: the only device value that is not a factor. */
 static enum mq_status set_price(const struct target *t, const char *change, struct mq_cluster *cluster,
 				struct mq_calib *calib, struct mq_err *err)
 {
@@ -172,7 +172,7 @@ static enum mq_status set_price(const struct target *t, const char *change, stru
 			calib->device[d->calib].price_source = "as asked";
 		found++;
 	}
-	/* a price list may name types that this platform of a study does not have */
+	/* a study's price list may name types that this platform lacks */
 	return found || type ? MQ_OK : mq_bad(err, "change '%s': there is no device of type '%s'", change, t->name);
 }
 
@@ -246,7 +246,7 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 	return MQ_OK;
 }
 
-/* Devices have some of these for themselves: what is set wins. */
+/* Sets the field of the type and, where devices hold a copy of it, of its devices. */
 static enum mq_status set_calib(const struct target *t, const char *change, struct mq_cluster *cluster,
 				struct mq_calib *calib, struct mq_err *err)
 {

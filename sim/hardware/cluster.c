@@ -1,8 +1,8 @@
 /* cluster.c - see cluster.h.
  *
- * Routes are kept in an open-addressing hash table keyed by the pair of ranks: at most 2 in 3 slots are used, so a
- * look-up costs a few nanoseconds and memory follows the pairs that are asked for, never the square of the cluster. The
- * table's order is never visible. SPDX-License-Identifier: Apache-2.0 */
+ * An open-addressing hash table caches routes by pair of ranks: at most 2 in 3 slots are used, so a look-up costs a few
+ * nanoseconds and memory grows with the pairs that are asked for, not with the square of the cluster. Nothing depends
+ * on the order of the table. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cluster.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/text.h"
 
-/* The key stands here, not with the route: a look-up past others touches none of theirs. */
+/* The key is in the slot, so probing does not touch the routes of other pairs. */
 struct route_slot {
 	uint64_t key; /* src * 2^32 + dst; 0 = free, since src != dst means not both are 0 */
 	const struct mq_route *route;
@@ -47,7 +47,7 @@ struct mq_cluster *mq_cluster_new(struct mq_arena *arena)
 	return cluster;
 }
 
-/* Mix of splitmix64: neighbouring ranks must not land in neighbouring slots. */
+/* The mixer of splitmix64: neighbouring ranks must not share neighbouring slots. */
 static uint64_t mix(uint64_t x)
 {
 	x ^= x >> 30;
@@ -60,7 +60,7 @@ static uint64_t mix(uint64_t x)
 static struct route_slot *find_slot(const struct mq_route_cache *cache, uint64_t key)
 {
 	uint32_t mask = cache->n_slots - 1, src = (uint32_t)(key >> 32), ahead = (uint32_t)key - src;
-	/* Pairs one further at both ends are asked about in turn: eight of them lie side by side. */
+	/* Callers ask for pairs shifted by one at both ends in turn: eight of them are adjacent. */
 	uint32_t i = (uint32_t)(mix((uint64_t)ahead << 32 | src >> 3) << 3 | (src & 7)) & mask;
 
 	while (cache->slot[i].key && cache->slot[i].key != key)

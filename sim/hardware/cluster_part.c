@@ -1,4 +1,4 @@
-/* cluster_part.c - some devices of a cluster as a cluster of their own. SPDX-License-Identifier: Apache-2.0 */
+/* cluster_part.c - a subset of the devices of a cluster as a cluster. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-/* Machines by their first device, as in the whole; a device's place in its machine. */
+/* Numbers machines by their first device, as in the whole cluster, and devices inside their machine. */
 static void number_nodes(struct mq_cluster *part, struct mq_arena *arena)
 {
 	uint32_t *node = mq_arena_none(arena, part->whole->n_nodes);
@@ -66,7 +66,7 @@ enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *r
 	return MQ_OK;
 }
 
-/* A whole number at *text, which moves behind it. */
+/* Reads an integer at *text and moves *text past it. */
 static bool number(const char **text, uint64_t *value)
 {
 	char *end;

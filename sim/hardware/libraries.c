@@ -87,7 +87,7 @@ static const struct column {
 };
 #undef COLUMN
 
-/* The cells of the row that are numbers, to where `values` has them. */
+/* Stores the numeric cells of the row in the fields that `values` lists. */
 static enum mq_status read_numbers(const struct table *t, enum numbers which, void *values)
 {
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
@@ -277,7 +277,7 @@ static enum mq_status read_pass(const struct table *t, struct mq_part_pass *p)
 	return p->moved > 0 || p->moved_B > 0 || p->serial_s > 0 ? MQ_OK : refuse(t, "moved", "moves nothing");
 }
 
-/* Kernels that models ask for whatever the software. */
+/* Parts that models need with any software. */
 static enum mq_status check_needed(const struct mq_libraries *l, const char *path, struct mq_err *err)
 {
 	static const struct {
@@ -322,7 +322,7 @@ static enum mq_status read_parts(struct mq_libraries *l, const char *path, struc
 		MQ_TRY(number(&t, "pass", MQ_PASSES, &pass));
 		if (pass != ++passes[part][make][backward])
 			return refuse(&t, "pass", "is there twice or out of order; number the rows of a list 1, 2, 3");
-		/* Rows of one list are filled in while they are read, and nobody else has them yet. */
+		/* Rows of a list arrive one by one, so the list is still written to. */
 		struct mq_part_kernels *list = (struct mq_part_kernels *)(uintptr_t)l->part[part][make];
 		if (!list)
 			l->part[part][make] = list = mq_arena_array(arena, 1, struct mq_part_kernels);

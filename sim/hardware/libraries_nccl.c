@@ -16,11 +16,11 @@ static MQ_NAMES(link_name, int, MQ_N_NCCL_LINKS, "nvlink", "pcie", "net")
 
 static MQ_NAMES(arch_name, int, MQ_N_ARCHS, "volta", "ampere", "hopper", "blackwell")
 
-/* Positions along one direction of a value: by names, or (NULL) in the order of an array. */
+/* One axis of a value: positions by name, or (NULL) by array index. */
 struct axis {
 	int n;
 	const char *(*name)(int);
-	bool shorter; /* the array has fewer, and what is left is 0 */
+	bool shorter; /* the array may be shorter; the rest is 0 */
 };
 
 #define NAMED(count, names)                                         \
@@ -51,7 +51,7 @@ struct axis {
 struct field {
 	const char *name;
 	size_t at;
-	bool whole;          /* every name must be there */
+	bool whole;          /* every name is mandatory */
 	struct axis axis[4]; /* ended by one without positions */
 };
 

@@ -1,8 +1,8 @@
-/* build.c - the cluster that the keys of a generated platform stand for, without a file: what mq_platform_load makes of
- * mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
+/* build.c - builds the cluster of a generated platform from its keys, without a file: equal to the last digit to what
+ * mq_platform_load makes of mq_platform_generate's XML (numbers pass through the text of the file).
  *
- * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the way
- * in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file.
+ * Only for fabrics of leaves around a core: a route leaves a machine, goes up and down the trunks and enters a machine.
+ * SimGrid computes the routes of dragonfly and torus from tables (fabric.c), so those need a file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -15,16 +15,15 @@
 
 enum { MAX_STEPS = 64, KNOWN = 16 };
 
-/* Links of a part of a route inside a machine, counted from the machine's first link: machines of a kind have the
- * same, in the same order. */
+/* Links of a route inside a machine, as offsets from the machine's first link: equal for all machines of a kind. */
 struct stretch {
-	uint32_t n, *link; /* NULL = not asked for yet */
+	uint32_t n, *link; /* NULL = not computed yet */
 };
 
 /* The machines of a group. */
 struct machine {
 	struct stretch *pair, *out, *in; /* [gpus][gpus], [gpus], [gpus] */
-	uint32_t ports;                  /* down; up is the next; MQ_NONE = a port is the last link inside */
+	uint32_t ports;                  /* link down; up is the next; MQ_NONE = the port is the last link inside */
 };
 
 struct number {
@@ -32,9 +31,9 @@ struct number {
 	double x, written;
 };
 
-/* What the sink adds to. */
+/* The state of the sink. */
 struct building {
-	struct mq_gen gen; /* first: the sink is handed this */
+	struct mq_gen gen; /* first: callbacks of the sink get it */
 	struct mq_platform_spec spec;
 	struct mq_cluster *cluster;
 	enum mq_status status;
@@ -44,10 +43,10 @@ struct building {
 	struct number number[KNOWN]; /* written() so far */
 	struct machine machine[MQ_GEN_MAX_GROUPS];
 	struct mq_site *site;              /* [n_nodes] */
-	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
+	uint32_t n_steps, step[MAX_STEPS]; /* of the requested route */
 };
 
-/* A number as it is read from the file. The few that a platform has come again for each machine. */
+/* A number as read back from the file. A platform has few distinct ones, which are cached. */
 static double written(struct building *b, double x)
 {
 	struct number *known = b->number;
@@ -146,7 +145,7 @@ static void take_step(struct mq_gen *gen, const char *name)
 
 static const struct mq_gen_sink sink = { take_link, take_host, take_step };
 
-/* What take_step has found since `from`, kept for all machines of the kind. */
+/* Keeps the steps since `from` for all machines of the kind. */
 static void keep(struct building *b, uint32_t from, uint32_t node, struct stretch *to)
 {
 	to->n = b->n_steps - from;
@@ -210,7 +209,7 @@ static void way_in(struct building *b, const struct mq_device *y)
 	add_stretch(b, y->node, s);
 }
 
-/* Up to where two machines meet, and down. */
+/* Up to the common switch of two machines, and down. */
 static void between(struct building *b, uint32_t from, uint32_t to)
 {
 	const struct mq_site *x = &b->site[from], *y = &b->site[to];
@@ -247,7 +246,7 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-/* Where routes find their links. */
+/* The tables by which routes find their links. */
 static void index_links(struct building *b)
 {
 	const struct mq_cluster *c = b->cluster;
@@ -268,7 +267,7 @@ static void index_links(struct building *b)
 	}
 }
 
-/* A machine's links: those of the first of its kind, under its name. */
+/* A machine's links: copies of those of the first of its kind, with its name. */
 static void add_machine(struct building *b, uint32_t node)
 {
 	struct mq_cluster *c = b->cluster;
@@ -300,7 +299,7 @@ static void add_machine(struct building *b, uint32_t node)
 	}
 }
 
-/* In the order of names, which is that of mq_platform_load: leaves, machine by machine, pods; down before up. */
+/* Links in mq_platform_load's order, by name: leaves, machine by machine, pods; down before up. */
 static void add_all_links(struct building *b)
 {
 	struct mq_cluster *c = b->cluster;
@@ -328,7 +327,7 @@ static uint32_t links_between(void *context, uint32_t src, uint32_t dst, const u
 	struct mq_err err = MQ_ERR_INIT;
 	enum mq_status status = mq_cluster_route(p->cluster, src, dst, &route, &err);
 
-	mq_assert(status == MQ_OK); /* each device of a built cluster reaches each other */
+	mq_assert(status == MQ_OK); /* all devices of a built cluster are connected */
 	*link = route->link;
 	return route->n_links;
 }

@@ -1,5 +1,5 @@
-/* dump.c - a cluster as bytes for a pipe between two processes of the same program: the structs themselves, with text
- * pointers replaced by offsets into one block of text at the end. SPDX-License-Identifier: Apache-2.0 */
+/* dump.c - serialises a cluster for a pipe between two processes of one program: the structs, with text pointers
+ * replaced by offsets into a block of text at the end. SPDX-License-Identifier: Apache-2.0 */
 
 #include "hardware/platform/platform.h"
 
@@ -75,7 +75,7 @@ void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena,
 	return bytes;
 }
 
-/* An offset that was stored in a pointer, made a pointer into the text again. */
+/* Turns an offset that was stored in a pointer back into a pointer to the text. */
 static bool place(const char **word, const char *text, size_t size)
 {
 	size_t offset = (uintptr_t)*word;

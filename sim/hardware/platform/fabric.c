@@ -1,13 +1,13 @@
-/* fabric.c - what joins the leaves of a generated platform.
+/* fabric.c - the network between the leaves of a generated platform.
  *
  * - switch, rail, fat-tree, ethernet, nvl72: leaves around a core; a leaf's uplinks are one trunk of
  *   (ports below) / oversub; with pods, leaves around a pod switch and pods around the core.
  *   Hops between machines: 2 links in a leaf (port, port), 4 between leaves, 6 between pods.
  *   Bisection of an even number of leaves: half of all ports / oversub.
- * - dragonfly (Kim, Dally, Scott, Abts: ISCA 2008): groups of fully joined routers, one bundle of global
- *   links for each pair of groups; minimal routes, at most local, global, local. Global ports are dealt
- *   to the other groups in turn (consecutive arrangement).
- * - torus: machines at the vertices, shortest routes in dimension order of Floyd's tables.
+ * - dragonfly (Kim, Dally, Scott, Abts: ISCA 2008): groups of fully connected routers, one bundle of global
+ *   links per pair of groups; minimal routes, at most local, global, local. Global ports go to the other
+ *   groups in turn (consecutive arrangement).
+ * - torus: machines at the vertices, shortest dimension-order routes in Floyd's tables.
  * Not modelled: adaptive and non-minimal routes. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/fabric.h"
 
@@ -127,7 +127,7 @@ static uint32_t globals(const struct mq_gen *gen)
 	return gen->spec->global ? gen->spec->global : gen->leaf;
 }
 
-/* Router of group i that holds the cables to group j. */
+/* The router of group i with the cables to group j. */
 static uint32_t fly_router(const struct mq_gen *gen, uint32_t i, uint32_t j)
 {
 	uint32_t groups = n_fly_groups(gen), a = gen->spec->routers;
@@ -197,7 +197,7 @@ static enum mq_status read_dims(const struct mq_gen *gen, struct torus *t, struc
 	uint64_t product = 1;
 	char *end;
 
-	if (!text) { /* two factors as near as can be, the larger first */
+	if (!text) { /* two factors, as close as possible, the larger first */
 		uint32_t b = (uint32_t)sqrt((double)gen->n_nodes);
 
 		while (gen->n_nodes % b)
@@ -251,7 +251,7 @@ static void put_torus(struct mq_gen *gen)
 				uint32_t at = n / stride % t.size[d];
 				uint32_t to = at + 1 == t.size[d] ? n - at * stride : n + stride;
 
-				/* a ring of two has one link, a ring of one none */
+				/* a ring of two has one link, a ring of one has none */
 				if (t.size[d] == 1 || (t.size[d] == 2 && at == 1))
 					continue;
 				if (pass == 0)

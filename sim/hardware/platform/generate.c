@@ -1,5 +1,5 @@
-/* generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The machines are node.c's,
- * what joins them fabric.c's. SPDX-License-Identifier: Apache-2.0 */
+/* generate.c - writes generated platforms as XML: the head, the outermost zone, the file. node.c writes machines,
+ * fabric.c the network between them. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static void put_head(struct mq_gen *gen)
 	struct mq_platform_spec shown = *spec;
 	FILE *f = gen->file;
 
-	/* commas separate options below, a mix may be joined by '+' as well */
+	/* commas separate options below; '+' joins a mix too */
 	char *mix = mq_arena_strdup(gen->arena, spec->gpu);
 	for (char *comma = strchr(mix, ','); comma; comma = strchr(comma, ','))
 		*comma = '+';
@@ -32,7 +32,7 @@ static void put_head(struct mq_gen *gen)
 	fprintf(f, "\n-->\n<platform version=\"4.1\">\n");
 }
 
-/* Text that ends up in XML: keep to letters that need no quoting. */
+/* Text for XML: only characters that need no quoting. */
 static bool plain_text(const char *text)
 {
 	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.+*@:, /")] &&
@@ -105,7 +105,7 @@ static void put_all(struct mq_gen *gen)
 		fprintf(f, "<prop id=\"mq_nvls\" value=\"1\"/>\n");
 	if (gen->spec->sharp)
 		fprintf(f, "<prop id=\"mq_sharp\" value=\"1\"/>\n");
-	/* SimGrid's grammar takes links and zones together only where a zone comes first. */
+	/* SimGrid's grammar allows links beside zones only after a zone. */
 	if (gen->n_leaves > 1 || !gen->flat)
 		mq_gen_hub(gen, "core");
 	for (uint32_t n = 0; n < gen->n_nodes; n++)
@@ -152,8 +152,7 @@ const char *mq_platform_calib_path(const char *path, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%s.calib.json", path);
 }
 
-/* A device type as the options describe it: a shipped one with their values in place of its own, or one of which
- * nothing else is known. */
+/* A device type from the options: a shipped one with values replaced, or a new one. */
 static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_group *g, struct mq_arena *arena,
 		       struct mq_device_calib *d)
 {
@@ -180,7 +179,7 @@ static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_
 	d->source = "the shipped calibration with what was given to `maquette platform generate`: unvalidated";
 }
 
-/* The calibrations that belong beside the platform; nothing where the shipped ones say it all. */
+/* Writes the calibrations that the platform needs beside the shipped ones, if any. */
 static enum mq_status put_calib(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
 				struct mq_err *err)
 {

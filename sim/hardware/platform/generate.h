@@ -1,8 +1,8 @@
-/* generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
+/* generate.h - generates clusters from keys: node template x fabric x mix of device types, as SimGrid XML.
  *
- * The XML is made so that SimGrid loads and routes it fast at 16,384 devices:
+ * Its form lets SimGrid load and route 16,384 devices fast:
  * - A *flat* node (NVSwitch or NVLink mesh, up to 16 GPUs, one network port per GPU at most as fast as
- *   its PCIe lanes) puts its GPUs straight into its leaf's Cluster zone, where a host_link is the
+ *   its PCIe lanes) has its GPUs directly in its leaf's Cluster zone, where a host_link is the
  *   GPU's port and a bypassRoute is a path inside the node: constant time per route.
  * - Any other node (PCIe tree, NVLink domain of 72) is a Cluster zone of its own with a bypassRoute from
  *   each GPU to the node's gateway, over all the links on the way to its port.
@@ -29,13 +29,13 @@ enum mq_gen_fabric {
 	MQ_GEN_ETHERNET
 };
 
-/* What `maquette platform generate` and the keys platform.* of a study say. */
+/* The options of `maquette platform generate` and the keys platform.* of a study. */
 struct mq_platform_spec {
-	const char *name;     /* NULL = made from the rest */
+	const char *name;     /* NULL = made from the other keys */
 	const char *gpu;      /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
 	uint32_t nodes, gpus; /* machines; devices per machine */
 	uint32_t intra;       /* enum mq_gen_intra */
-	uint32_t board;       /* GPUs of the mesh of NVLinks that a machine has a part of; 0 = its own */
+	uint32_t board;       /* GPUs of the NVLink mesh of which a machine is a part; 0 = the machine's own */
 	double nvlink_GBps;   /* per GPU, one direction; 0 = the device's own; the same below */
 	double pcie_GBps;
 	uint32_t pcie_switches; /* per node; 0 = one per socket */
@@ -55,10 +55,10 @@ struct mq_platform_spec {
 	double link_GBps;         /* torus and dragonfly: one link between routers; 0 = node's ports */
 	uint32_t domain;          /* nvl72: GPUs of a scale-up domain */
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
-	bool sharp, nvls;         /* switches of the network reduce (CollNet); those of machines, if they can */
-	double tflops;            /* peak in XML; 0 = the device's own (one without calibration must give it) */
-	double host_memory_GB;    /* of a machine; 0 = not known */
-	double memory_GB, bw_TBps, mem_GBps; /* of a type without calibration; 0 = assumed */
+	bool sharp, nvls;      /* in-network reduction: by network switches (CollNet); by NVSwitches, where they can */
+	double tflops;         /* peak in XML; 0 = the device's own (one without calibration must give it) */
+	double host_memory_GB; /* of a machine; 0 = not known */
+	double memory_GB, bw_TBps, mem_GBps; /* for types without calibration; 0 = assumed */
 	double price_per_h, power_W;         /* per device; negative = the calibration's */
 };
 
@@ -68,32 +68,32 @@ extern const struct mq_opt mq_platform_opts[];
 /* Fill `spec` with the defaults of the table. */
 void mq_platform_spec_init(struct mq_platform_spec *spec);
 
-/* Is this text such keys, and no file's name? It begins with KEY=. */
+/* Does the text begin with KEY=, so that it is keys and not a file name? */
 bool mq_platform_spec_is(const char *text);
-/* The same text joined by blanks alone, in place: as one line of a job file, or one of a list. */
+/* Joins the keys by blanks alone, in place: for one line of a job file or a list. */
 char *mq_platform_spec_plain(char *text);
-/* The kind of network between its machines. */
+/* The kind of network between machines. */
 enum mq_fabric mq_platform_spec_network(const struct mq_platform_spec *spec);
-/* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone
- * turns a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
- * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
+/* Reads "KEY=VALUE KEY=VALUE ...", separated by blanks, commas or semicolons, into `spec`, over its values. A key alone
+ * turns a switch on ("sharp"); other words continue the mix of a preceding `gpu=`.
+ * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word without key. */
 enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
 				      struct mq_err *err);
-/* The device types of a platform that these keys describe, each once, in rank order, NULL-terminated; none where the
- * keys describe no platform. */
+/* The device types of the keys' platform, each once, in rank order, NULL-terminated; none if the keys describe no
+ * platform. */
 const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 					  struct mq_arena *arena);
-/* Machines of one kind, as the keys list them in rank order. */
+/* Machines of one kind, in rank order as in the keys. */
 struct mq_platform_group {
 	const char *type;
 	uint32_t nodes, gpus; /* devices per machine */
 };
-/* Those of a platform that these keys describe, at most `most`. MQ_EINPUT: they describe none, or more kinds. */
+/* The machines of the keys' platform, at most `most` kinds. MQ_EINPUT: no platform, or more kinds. */
 enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
 				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
 				       struct mq_err *err);
-/* Device types are those of `calib`, by name or alias; any other needs `tflops`. What `tflops`, `memory_GB` and
- * the like say of a device becomes its calibration, a file beside the platform (mq_platform_calib_path).
+/* Writes the platform to a file. Device types are those of `calib`, by name or alias; any other needs `tflops`. Options
+ * of a device (`tflops`, `memory_GB`, ...) become its calibration, a file beside the platform (mq_platform_calib_path).
  * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
 enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
 				    struct mq_err *err);
@@ -101,21 +101,20 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const s
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
 				       struct mq_err *err);
 
-/* The end of the name of a file of keys. */
+/* The suffix of a file of keys. */
 #define MQ_PLATFORM_KEYS ".keys"
-/* The keys themselves to a file named so, where the cluster is to be built of them (mq_platform_build_file), and the
- * calibrations beside it. Errors: as mq_platform_generate. */
+/* Writes the keys to such a file, of which mq_platform_build_file builds the cluster, and the calibrations beside it.
+ * Errors: as mq_platform_generate. */
 enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				     const char *keys, const char *path, struct mq_err *err);
 
-/* FILE.calib.json of FILE.xml or FILE.keys: calibrations that belong to the platform and are loaded with it, if it is there. */
+/* FILE.calib.json of FILE.xml or FILE.keys: calibrations loaded with the platform, if the file exists. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);
 
-/* The device types that a platform file names (mq_type), each once, in its order, NULL-terminated; none where it
- * cannot be read. */
+/* The device types of a platform file (mq_type), each once, in file order, NULL-terminated; none if unreadable. */
 const char *const *mq_platform_types(const char *path, struct mq_arena *arena);
 
-/* Remove a half-written platform file. */
+/* Removes a half-written platform file. */
 void mq_platform_discard(const char *path);
 
 #endif

@@ -1,9 +1,9 @@
-/* graph.c - a platform as a drawing.
+/* graph.c - draws a platform.
  *
- * A platform file says which links a route takes, not what the links join. But where one link follows another on some
- * route, the end of the first is the start of the second; putting equal ends together (union-find) gives back the
- * switches. An end that a single device uses is that device. Two directions of a full-duplex link are one edge. Large
- * platforms show their first machines and their last one. SPDX-License-Identifier: Apache-2.0 */
+ * A platform file has the links of routes, not the switches between them. If one link follows another on some route,
+ * the end of the first is the start of the second; merging equal ends (union-find) recovers the switches. An end that a
+ * single device uses is that device. The two directions of a full-duplex link are one edge. Large platforms show their
+ * first machines and their last one. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct drawing {
 	struct mq_arena *arena;
 	FILE *file;
 	uint32_t n_shown, *shown; /* devices */
-	bool *used;               /* [n_links] on a route between shown devices */
+	bool *used;               /* [n_links] used by a route between shown devices */
 	uint32_t *parent;         /* [2 n_links]: start and end of each link, 2 LINK and 2 LINK + 1 */
 	uint32_t *device_at;      /* [2 n_links] per root: MQ_NONE, the one device, or SHARED */
 };
@@ -38,7 +38,7 @@ static void join(struct drawing *d, uint32_t a, uint32_t b)
 {
 	uint32_t x = mq_root(d->parent, a), y = mq_root(d->parent, b);
 
-	/* the smaller number stays, so that the drawing depends on nothing but the platform */
+	/* the smaller number is the root, so that the drawing depends on the platform alone */
 	d->parent[x > y ? x : y] = x > y ? y : x;
 }
 
@@ -51,7 +51,7 @@ static bool is_first_of_kind(const struct mq_cluster *c, uint32_t device)
 	return true;
 }
 
-/* The machines to draw: of a mix the first of each type, half of it; of one type the first ones, and the last. */
+/* The machines to draw: the first ones and the last; in a mix, half of them the first of each type. */
 static void choose(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
@@ -79,8 +79,7 @@ static bool is_other_way(const char *up, const char *down)
 	       !strncmp(up, down, n - 3);
 }
 
-/* Links are in the order of their names: NAME_DOWN stands just before NAME_UP, but for a test's sake
- * both neighbours are looked at. */
+/* The other direction of a duplex link. Links are sorted by name, so it is a neighbour. */
 static uint32_t other_way(const struct mq_cluster *c, uint32_t link)
 {
 	for (uint32_t i = link ? link - 1 : 0; i <= link + 1 && i < c->n_links; i++)
@@ -144,7 +143,7 @@ static enum mq_status find_devices(struct drawing *d, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Name of what is at an end: a device or a junction. */
+/* The name of an end: a device or a switch. */
 static void end_name(struct drawing *d, uint32_t end, char text[32])
 {
 	uint32_t root = mq_root(d->parent, end), device = d->device_at[root];
@@ -202,7 +201,7 @@ static void put_machines(struct drawing *d)
 	fprintf(d->file, "}\n");
 }
 
-/* What meets at a junction says what it is. */
+/* The kind of a switch, by the links that meet at it. */
 static const char *junction_label(struct drawing *d, uint32_t root)
 {
 	const struct mq_cluster *c = d->cluster;
@@ -257,7 +256,7 @@ static void put_links(struct drawing *d)
 		end_name(d, 2 * i, from);
 		end_name(d, 2 * i + 1, to);
 		if (!strcmp(from, to))
-			continue; /* the junction itself: memory that is written and read */
+			continue; /* the switch is memory that messages are written to and read from */
 		fprintf(d->file, "%s -- %s [color=\"%s\", penwidth=%.2f, label=\"%.4g\", tooltip=\"%s\"%s];\n", from,
 			to, colours[l->class], 0.6 + fmax(0, log10(l->bw_Bps / 1e9)), l->bw_Bps / 1e9,
 			mq_link_class_name(l->class),
@@ -265,7 +264,7 @@ static void put_links(struct drawing *d)
 	}
 }
 
-/* Devices that share an end are joined to it by a line without width. */
+/* Devices that share an end are connected to it by a line without bandwidth. */
 static enum mq_status put_shared(struct drawing *d, struct mq_err *err)
 {
 	const struct mq_route *r;

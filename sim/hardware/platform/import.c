@@ -43,7 +43,7 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 	return status;
 }
 
-/* The file's name without folder and ending, in letters that XML needs not quote. */
+/* The file's name without folder and suffix, in characters that XML does not quote. */
 static const char *plain_name(const char *path, struct mq_arena *arena)
 {
 	const char *base = strrchr(path, '/');
@@ -69,7 +69,7 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 	return status;
 }
 
-/* A network of machines: the platform that its keys make. */
+/* A network of machines: imports it as keys and generates their platform. */
 static enum mq_status import_network(const char *path, char *text, const struct mq_import_options *options,
 				     const char *output, struct mq_machine *m, struct mq_import_report *report,
 				     struct mq_arena *arena, struct mq_err *err)

@@ -1,6 +1,6 @@
-/* import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their model where the CUDA or
- * NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they were measured into the file. A machine
- * without GPUs gives its cores as devices. SPDX-License-Identifier: Apache-2.0 */
+/* import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by PCI class and vendor, their model if hwloc had its CUDA
+ * or NVML back-end, PCIe speed and bridges, NVLink bandwidths if the file has them. The devices of a machine without
+ * GPUs are its cores. SPDX-License-Identifier: Apache-2.0 */
 #include <hwloc.h>
 
 #include "hardware/platform/machine.h"
@@ -53,7 +53,7 @@ static uint32_t gpus_below(hwloc_obj_t object)
 	return n;
 }
 
-/* The innermost bridge, host bridges apart, with more than one GPU below. */
+/* The innermost bridge, except host bridges, with more than one GPU below. */
 static uint32_t switch_of(hwloc_obj_t pci)
 {
 	for (hwloc_obj_t up = pci->parent; up && up->type == HWLOC_OBJ_BRIDGE; up = up->parent)
@@ -73,7 +73,7 @@ static enum mq_status add_gpu(hwloc_topology_t topology, hwloc_obj_t pci, const 
 			      pci->attr->pcidev.func, pci->name ? pci->name : "");
 	if (m->n_devices == MQ_MACHINE_MAX)
 		return mq_bad(err, "%s: more than %d GPUs", path, MQ_MACHINE_MAX);
-	/* an idle link may have slowed itself down: take it only where it is not below gen 3 x8 */
+	/* an idle link may have lowered its speed: use it only from gen 3 x8 on */
 	double GBps = (double)pci->attr->pcidev.linkspeed;
 	m->device[m->n_devices++] = (struct mq_machine_device){
 		.type = own,
@@ -99,8 +99,8 @@ static uint32_t device_at(hwloc_topology_t topology, const struct mq_machine *m,
 	return MQ_NONE;
 }
 
-/* NVLink bandwidths between GPUs, and to NVSwitches where the file has them, in MB/s; a row's own entry is not a link.
- * Rows through switches that are not there have the same value everywhere. */
+/* NVLink bandwidths between GPUs, and to NVSwitches if the file has them, in MB/s; the diagonal is no link. If the file
+ * lacks the switches, rows through them have equal values everywhere. */
 static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 {
 	struct hwloc_distances_s *distances;
@@ -182,7 +182,7 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 	if (hwloc_topology_init(&topology))
 		return mq_bad(err, "hwloc cannot start");
 	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (path) /* one large number in it is a set of as many bits */
+	if (path) /* one large number in the file can make a bit set of that size */
 		mq_memory_limit_set(&limit, path, MOST_B);
 	bool bad = (path && hwloc_topology_set_xml(topology, path)) || hwloc_topology_load(topology);
 	if (path)

@@ -1,5 +1,5 @@
-/* import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay writes from NVML
- * (which then says so in <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network
+/* import_nccl.c - the XML that NCCL writes to NCCL_TOPO_DUMP_FILE, and that maquette-replay writes from NVML (marked by
+ * <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network
  * cards), <gpu> with <nvlink target= count=>, and <net speed=> in Mb/s.
  *
  * NVLinks whose target class is 0x068000 end in an NVSwitch. RCCL writes <xgmi target= count=> for AMD's links.
@@ -11,7 +11,7 @@
 #include "hardware/platform/machine.h"
 
 enum { MAX_DEPTH = 64, MAX_NVLINKS = 1024 };
-static const double MOST_NIC_GBPS = 1000; /* ten times the fastest port there is */
+static const double MOST_NIC_GBPS = 1000; /* ten times the fastest port */
 
 struct nvlink {
 	uint32_t device;
@@ -37,7 +37,7 @@ struct reader {
 	uint32_t above[MQ_MACHINE_MAX][MAX_DEPTH], n_above[MQ_MACHINE_MAX]; /* bridges, innermost first */
 	struct nvlink link[MAX_NVLINKS];
 	bool is_system;
-	const char *from; /* who wrote it; "" = NCCL */
+	const char *from; /* the writer; "" = NCCL */
 };
 
 /* "16.0 GT/s PCIe" and "16" lanes: GB/s one way, after line code (8b/10b up to 5 GT/s, then 128b/130b). */
@@ -75,7 +75,7 @@ static enum mq_status add_gpu(struct reader *r, const struct mq_xml_tag *tag, st
 	return MQ_OK;
 }
 
-/* NVLinks, or AMD's xGMI links, of the GPU that was met last. */
+/* NVLinks, or AMD's xGMI links, of the last GPU read. */
 static enum mq_status add_nvlink(struct reader *r, const struct mq_xml_tag *tag, struct mq_err *err)
 {
 	double count;

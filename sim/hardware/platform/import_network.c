@@ -1,11 +1,10 @@
-/* import_network.c - the network between machines, as Slurm's topology.conf (trees and blocks) and InfiniBand's
- * ibnetdiscover describe it, as keys of a generated platform.
+/* import_network.c - converts Slurm's topology.conf (trees and blocks) and InfiniBand's ibnetdiscover into keys of a
+ * generated platform.
  *
- * Both are read into ports: this switch has one to that switch or host. Switches with hosts are leaves, those above
- * them are of a level further up. Leaves that share hosts (rails) are one unit; units below one switch of the first
- * level are a pod where there is a second. Bandwidths add up to the oversubscription of each level. Not modelled:
- * single switches and cables. Refused: trees of more levels or of unequal depth, meshes.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Both become ports from a switch to a switch or host. Switches with hosts are leaves, switches above them are one
+ * level up. Leaves that share hosts (rails) are one unit; with two levels of switches above, the units below one switch
+ * of the first are a pod. Bandwidths give the oversubscription of each level. Not modelled: single switches and cables.
+ * Refused: trees of more levels or unequal depth, meshes. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,10 +18,10 @@ enum { MAX_MACHINES = 65536, MAX_PORTS = 1 << 19, MAX_NAME = 255, MAX_NICS = 64,
 
 struct vertex {
 	const char *name;
-	bool is_switch, named; /* named: a host that says which machine it belongs to */
+	bool is_switch, named; /* named: a host with the name of its machine */
 	uint32_t level;        /* of a switch; MQ_NONE = not reached from a leaf */
-	uint32_t ports, links; /* of a host, or of a switch to hosts; of a switch to switches */
-	uint32_t hosts;        /* of a leaf; at a unit's root, of the unit */
+	uint32_t ports, links; /* ports of a host, or of a switch to hosts; of a switch to switches */
+	uint32_t hosts;        /* of a leaf; at the root of a unit, of the unit */
 };
 
 struct port {
@@ -37,8 +36,8 @@ struct graph {
 	struct vertex *v;
 	struct port *port;
 	uint32_t n, room, n_ports, port_room;
-	uint32_t *unit, *pod; /* sets: leaves and their hosts; all of these that switches of the first level join */
-	struct mq_machine *machine; /* whose `unused` says what is not used, or not said */
+	uint32_t *unit, *pod; /* union-find sets: leaves with their hosts; units below the same first-level switches */
+	struct mq_machine *machine; /* its `unused` collects unused and missing facts */
 	bool sharp;
 };
 
@@ -74,7 +73,7 @@ static enum mq_status add_port(struct graph *g, uint32_t from, uint32_t to, doub
 
 /* ---- topology.conf ------------------------------------------------------------------------------ */
 
-/* The names of an item of a list, "rack[1-2]n[01-16]", below a switch. */
+/* Adds the names of a list item, "rack[1-2]n[01-16]", below a switch. */
 static enum mq_status add_item(struct graph *g, uint32_t above, bool switches, const char *start, const char *item,
 			       struct mq_err *err)
 {
@@ -179,7 +178,7 @@ static double rate_of(const char *word)
 	return 0;
 }
 
-/* `at`: the switch that the line is a port of; MQ_NONE = none: a host's side of a cable, which the switch tells of. */
+/* at: the switch whose port the line is; MQ_NONE: a host's end of a cable, which the switch's line covers. */
 static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *at, struct mq_err *err)
 {
 	char id[64], what[MAX_NAME + 1] = "", kind[16];
@@ -203,7 +202,7 @@ static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *
 		mq_machine_unused(g->machine, g->arena, "routers");
 	if (*id != 'H' || strstr(what, "Aggregation Node"))
 		return MQ_OK;
-	/* a description begins with the machine's name, "n1 mlx5_0", unless it is the card's, "MT4129 ConnectX7" */
+	/* a description begins with the machine's name, "n1 mlx5_0", or is the card's, "MT4129 ConnectX7" */
 	size_t name = strcspn(what, " ");
 	bool card = !strncmp(what, "Mellanox", 8) || (!strncmp(what, "MT", 2) && isdigit((unsigned char)what[2]));
 	bool named = name && !card;
@@ -212,9 +211,9 @@ static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *
 	return add_port(g, *at, host, GBps, err);
 }
 
-/* ---- what it amounts to ------------------------------------------------------------------------- */
+/* ---- levels, units, pods ------------------------------------------------------------------------ */
 
-/* Levels of switches, from the leaves up. A few hosts on a switch of many switches make it no leaf. */
+/* Numbers the levels of switches from the leaves up. A switch of many switches is no leaf for its few hosts. */
 static enum mq_status find_levels(struct graph *g, uint32_t *levels, struct mq_err *err)
 {
 	bool more = true;
@@ -249,7 +248,7 @@ static enum mq_status find_levels(struct graph *g, uint32_t *levels, struct mq_e
 	return MQ_OK;
 }
 
-/* Units, pods and whether all hangs together. */
+/* Finds units and pods; checks that all is connected. */
 static enum mq_status find_sets(struct graph *g, struct mq_err *err)
 {
 	uint32_t *all = mq_arena_count(g->arena, g->n), leaf = MQ_NONE;
@@ -279,7 +278,7 @@ static enum mq_status find_sets(struct graph *g, struct mq_err *err)
 	return leaf == MQ_NONE ? mq_bad(err, "%s: no switch has machines", g->path) : MQ_OK;
 }
 
-/* Ports of a machine: of most of those with names. */
+/* Ports per machine: the most common number among named machines. */
 static uint32_t usual_ports(const struct graph *g)
 {
 	uint32_t count[MAX_NICS + 1] = { 0 }, best = 1;
@@ -292,8 +291,8 @@ static uint32_t usual_ports(const struct graph *g)
 	return best;
 }
 
-/* Machines of each unit, at its root: those with names, or as many as one of its leaves sees. Hosts with half the usual
- * ports are none: they store and manage. */
+/* Machines of each unit, at its root: the named ones, else as many as one of its leaves has. Hosts with at most half
+ * the usual ports do not count: they are storage and management nodes. */
 static void count_hosts(struct graph *g)
 {
 	uint32_t *named = mq_arena_array(g->arena, g->n, uint32_t), *most = mq_arena_array(g->arena, g->n, uint32_t);
@@ -324,7 +323,7 @@ static void count_hosts(struct graph *g)
 		g->v[i].hosts = named[i] > most[i] ? named[i] : most[i];
 }
 
-/* "16x4+8/16x3": units in order, those of a pod together. */
+/* "16x4+8/16x3": the units in order, grouped by pod. */
 static const char *leaves_of(struct graph *g, bool pods, uint32_t *machines)
 {
 	bool *done = mq_arena_array(g->arena, g->n, bool);
@@ -361,7 +360,7 @@ static const char *leaves_of(struct graph *g, bool pods, uint32_t *machines)
 	return *text ? text + 1 : text;
 }
 
-/* Bandwidth into a level over that out of it, at least 1. */
+/* Bandwidth into a level / bandwidth out of it, at least 1. */
 static double oversubscription(const struct graph *g, uint32_t level)
 {
 	double down = 0, up = 0;
@@ -376,7 +375,7 @@ static double oversubscription(const struct graph *g, uint32_t level)
 	return up > 0 ? fmax(down / up, 1) : 1;
 }
 
-/* What the ports' rates say: keys of the network. */
+/* The keys of the network, from the rates of ports. */
 static const char *speeds_of(struct graph *g, uint32_t levels)
 {
 	double sum = 0, least = (double)INFINITY, most = 0;
@@ -428,7 +427,7 @@ enum mq_status mq_network_read(char *text, const char *path, const char *gpu, st
 	char *to = text;
 	for (const char *from = text; *from;)
 		if (slurm && from[0] == '\\' && from[1] == '\n')
-			from += 2; /* the line goes on */
+			from += 2; /* a continued line */
 		else
 			*to++ = *from++;
 	*to = '\0';

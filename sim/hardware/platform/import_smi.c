@@ -1,9 +1,9 @@
-/* import_smi.c - the matrix that `nvidia-smi topo -m` prints, and those of `rocm-smi --showtopo`.
+/* import_smi.c - the matrices of `nvidia-smi topo -m` and of `rocm-smi --showtopo`.
  *
- * NV# says how many NVLinks join a pair. Where every pair has the same number and a GPU would need more than the 18
- * links that any has, the links go to NVSwitches and # is the number per GPU. Devices (GPUs and network cards) joined
- * by PIX are below one PCIe switch; those with the same CPU affinity (or, where that column is absent, without SYS
- * between them) share a socket. SPDX-License-Identifier: Apache-2.0 */
+ * NV# is the number of NVLinks of a pair. If every pair has the same number and a GPU would need more than 18 links,
+ * the maximum of any GPU, the links go to NVSwitches and # is the number per GPU. Devices (GPUs and network cards) with
+ * PIX between them share a PCIe switch; those with the same CPU affinity (or, without that column, without SYS between
+ * them) share a socket. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@ struct matrix {
 	bool is_gpu[MAX_COLUMNS];
 	uint32_t gpu[MAX_COLUMNS]; /* index of the device */
 	char label[MAX_COLUMNS][24];
-	bool seen[MAX_COLUMNS], more; /* rows; has it columns of NUMA nodes? */
+	bool seen[MAX_COLUMNS], more; /* rows present; columns of NUMA nodes present */
 	char cell[MAX_COLUMNS][MAX_COLUMNS][8];
 	const char *affinity[MAX_COLUMNS]; /* CPU affinity; NULL = none */
 	uint32_t rows;
 };
 
-/* Terminals get the header underlined: take escape sequences and carriage returns away. */
+/* Removes escape sequences (the header is underlined on terminals) and carriage returns. */
 static void plain(char *text)
 {
 	char *to = text;
@@ -42,10 +42,10 @@ static void plain(char *text)
 	*to = '\0';
 }
 
-/* The cells of a format; the last is a device's own. */
+/* The words of a format's cells; the last is the diagonal. */
 static const char nvidia_cells[] = "PIX PXB PHB NODE SYS SOC X";
 static const char amd_links[] = "XGMI PCIE N/A 0";
-static const char amd_numbers[] = "N/A 0"; /* and all other numbers */
+static const char amd_numbers[] = "N/A 0"; /* and any number */
 
 static bool is_cell(const char *word, const char *cells)
 {
@@ -54,7 +54,7 @@ static bool is_cell(const char *word, const char *cells)
 	return mq_text_has_word(cells, word) || (*number && !number[strspn(number, "0123456789")]);
 }
 
-/* Where a word begins in a line: at its beginning or behind what belongs to no name, as in "[1,0]<stdout>:GPU0". */
+/* Does a word begin here: at the start of the line or after a character of no name, as in "[1,0]<stdout>:GPU0"? */
 static char *find_word(char *line, const char *word)
 {
 	for (char *at = line; (at = strstr(at, word)); at++)
@@ -63,7 +63,7 @@ static char *find_word(char *line, const char *word)
 	return NULL;
 }
 
-/* The header "GPU0 GPU1 ... mlx5_0 ... CPU Affinity ..."; false where the line is none. */
+/* Reads the header "GPU0 GPU1 ... mlx5_0 ... CPU Affinity ..."; false: the line is no header. */
 static bool read_header(char *line, struct matrix *m)
 {
 	char *save = NULL, *from = find_word(line, "GPU");
@@ -86,7 +86,7 @@ static bool read_header(char *line, struct matrix *m)
 	return true;
 }
 
-/* The column that a row is named after, and what comes behind its name; MQ_NONE = the line is no row. */
+/* The column of a row's name, and the text after the name; MQ_NONE: the line is no row. */
 static uint32_t row_of(char *line, const struct matrix *m, char **rest)
 {
 	char *first = NULL;
@@ -198,8 +198,7 @@ static enum mq_status check(const struct matrix *m, const char *path, const char
 	return MQ_OK;
 }
 
-/* The first matrix at or after *text, which goes on behind it. Rows are known by their names, in any order. MQ_DONE:
- * there is none. */
+/* Reads the first matrix from *text on and moves *text past it. Rows are found by name, in any order. MQ_DONE: none. */
 static enum mq_status read_matrix(char **text, const char *path, const char *cells, struct matrix *m,
 				  struct mq_err *err)
 {
@@ -216,7 +215,7 @@ static enum mq_status read_matrix(char **text, const char *path, const char *cel
 		if (row != MQ_NONE)
 			MQ_TRY(read_row(rest, number, path, cells, row, m, err));
 		else if (!m->rows)
-			read_header(line, m); /* the last one before the rows is theirs */
+			read_header(line, m); /* the last header before the rows counts */
 		else
 			break; /* the legend */
 	}
@@ -255,8 +254,8 @@ static void find_numa(const char *text, struct mq_machine *machine)
 	}
 }
 
-/* AMD's matrices: GPUs one hop of xGMI apart have a link of their own. Newer versions say 1 of any number of hops inside
- * a hive; there the weights tell, which grow with each. */
+/* AMD's matrices: GPUs one xGMI hop apart have a direct link. Newer versions print 1 for any number of hops inside a
+ * hive; there the weights, which grow with each hop, decide. */
 static enum mq_status read_amd(char *text, const char *path, const struct mq_device_calib *type, struct matrix *m,
 			       struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err)
 {
@@ -280,7 +279,7 @@ static enum mq_status read_amd(char *text, const char *path, const struct mq_dev
 	if (m->n != other)
 		return mq_bad(err, "%s: the tables have %u and %u GPUs", path, other, m->n);
 	MQ_TRY(add_devices(m, path, type, machine, err));
-	machine->format = "rocm-smi topology"; /* it stands in an XML comment */
+	machine->format = "rocm-smi topology"; /* part of an XML comment */
 	for (uint32_t pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < m->n; i++)
 			for (uint32_t j = 0; j < m->n; j++) {

@@ -1,4 +1,4 @@
-/* keys.c - the keys of a generated platform as one text, and what they leave to assume.
+/* keys.c - the keys of a generated platform as text, and the assumptions behind missing ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/spec.h"
 
@@ -44,7 +44,7 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 				      struct mq_err *err)
 {
 	char *copy = mq_arena_strdup(arena, text), *save = NULL;
-	const char *mix = NULL; /* where the key before was `gpu` */
+	const char *mix = NULL; /* if the previous key was `gpu` */
 
 	for (char *word = strtok_r(copy, BETWEEN, &save); word; word = strtok_r(NULL, BETWEEN, &save)) {
 		char *equals = strchr(word, '=');

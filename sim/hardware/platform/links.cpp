@@ -1,5 +1,5 @@
-/* links.cpp - properties of links, which SimGrid's C interface lacks. A SPLITDUPLEX link NAME is seen as NAME_UP and
- * NAME_DOWN, while its properties stay with NAME. SPDX-License-Identifier: Apache-2.0 */
+/* links.cpp - properties of links, which SimGrid's C interface lacks. A SPLITDUPLEX link NAME appears as NAME_UP and
+ * NAME_DOWN, but its properties stay at NAME. SPDX-License-Identifier: Apache-2.0 */
 #include <stdexcept>
 #include <string>
 
@@ -21,7 +21,7 @@ static const char *of_pair(const std::string &link, const char *suffix, const ch
 			->split_duplex_link_by_name(link.substr(0, link.size() - n))
 			->get_property(name);
 	} catch (const std::invalid_argument &) {
-		return nullptr; /* a plain link that happens to be called so */
+		return nullptr; /* a plain link with such a name */
 	}
 }
 

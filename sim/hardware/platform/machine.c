@@ -76,7 +76,7 @@ static bool all_p2p(const struct mq_machine *m)
 	return true;
 }
 
-/* The type of the CPU devices, NULL = there are none. */
+/* The type of the CPU devices; NULL: none. */
 static const struct mq_device_calib *cpu_of(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
@@ -106,7 +106,7 @@ static bool joined(const struct mq_machine *m, uint32_t a, uint32_t b)
 	return m->nvswitch ? m->nvlink_GBps[a][a] > 0 && m->nvlink_GBps[b][b] > 0 : m->nvlink_GBps[a][b] > 0;
 }
 
-/* Has any pair a route from socket to socket? */
+/* Does any pair have a route between sockets? */
 static bool crosses_sockets(const struct mq_machine *m)
 {
 	for (uint32_t a = 0; a < m->n_devices; a++)

@@ -1,8 +1,8 @@
-/* memory.cpp - a bound on what SimGrid and hwloc take while they read a file. A few bytes of XML can ask for any number
- * of hosts, ports or routes, and both libraries make them all before they look at the next line.
+/* memory.cpp - limits the memory of SimGrid and hwloc while they read a file. A few bytes of XML can ask for any number
+ * of hosts, ports or routes, and both libraries allocate them all before they read on.
  *
- * The bound is on address space (RLIMIT_AS), counted from what the process has; where SimGrid meets it, one line says
- * so and the process ends, as it does of any other fault that SimGrid finds in a file.
+ * The limit is on address space (RLIMIT_AS), beyond what the process has. If SimGrid reaches it, the process prints one
+ * line and ends, as on any other error that SimGrid finds in a file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* names.c - what names and words of a platform mean: a device's kind, a link's class; see impl.h.
+/* names.c - the meaning of names and words in a platform: a device's kind, a link's class; see impl.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_called(const struct mq_link *l, const char *text, const char *wor
 	return text ? !strcmp(text, word) : strstr(l->name, word) != NULL;
 }
 
-/* Classes and networks are values of mq_class, and words looked for in a link's name where it has none. */
+/* Words for classes and networks: values of mq_class, or searched in a link's name without mq_class. */
 enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
 				 struct mq_err *err)
 {

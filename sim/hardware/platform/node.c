@@ -1,6 +1,6 @@
 /* node.c - the machines and leaves of a generated platform: see generate.h for the shape.
  *
- * Every link stands in the outermost zone, because SimGrid looks links up zone by zone from there.
+ * Every link is in the outermost zone, where SimGrid starts its look-ups, zone by zone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/node.h"
 
@@ -10,7 +10,7 @@ static const unsigned char cube_mesh[8][8] = {
 	{ 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 }, { 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
 };
 
-/* Share of a GPU's NVLink bandwidth that one pair has; 0 = no direct link. */
+/* Share of a GPU's NVLink bandwidth that a pair has; 0 = no direct link. */
 static double pair_GBps(const struct mq_gen_group *g, uint32_t a, uint32_t b)
 {
 	if (g->cube_mesh)
@@ -63,7 +63,7 @@ void mq_gen_link(struct mq_gen *gen, double GBps, double us, const char *class, 
 	gen->sink->link(gen, text, GBps, us, class, true);
 }
 
-/* A link whose two directions share it: memory that a message is written to and read from. */
+/* A link shared by both directions: memory that messages are written to and read from. */
 static void put_host_memory(struct mq_gen *gen, uint32_t node, double GBps)
 {
 	char name[32];
@@ -74,7 +74,7 @@ static void put_host_memory(struct mq_gen *gen, uint32_t node, double GBps)
 
 static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
 {
-	if (g->cpu) { /* processes of one machine meet in its memory */
+	if (g->cpu) { /* processes of one machine communicate through its memory */
 		put_host_memory(gen, node, g->pcie_GBps * g->sockets);
 		return;
 	}
@@ -121,16 +121,16 @@ void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
 	if (gen->n_nodes == 1)
 		return;
 	for (uint32_t i = 0; i < n_ports(g); i++)
-		/* ports beyond one per GPU are bonded with it */
+		/* ports beyond one per GPU are bonded with the first */
 		mq_gen_link(gen, g->nic_GBps * (g->nics > g->gpus ? g->nics / g->gpus : 1), gen->nic_us, "nic",
 			    "n%unic%u", node, i);
 	if (!gen->flat) {
-		/* As wide as all ports: a zone route must have a link, this one never limits. */
+		/* As wide as all ports, so it never limits: a zone route must have a link. */
 		mq_gen_link(gen, mq_gen_node_GBps(g), 0, "fabric", "n%uports", node);
 	}
 }
 
-/* The link that a Cluster zone gives a GPU: flat nodes its port, others its NVSwitch link. */
+/* The host_link of a GPU in a Cluster zone: in flat nodes its port, in others its NVSwitch link. */
 static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
 {
 	const char *kind = gen->flat ? "nic" : "nvswitch";
@@ -153,7 +153,7 @@ void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node)
 	}
 }
 
-/* The next link of a route; its name is written as printf does. */
+/* Adds the next link of a route, named as by printf. */
 static __attribute__((format(printf, 2, 3))) void step(struct mq_gen *gen, const char *name, ...)
 {
 	char text[64];
@@ -250,7 +250,7 @@ static void put_inner_routes(struct mq_gen *gen, uint32_t node)
 			mq_gen_path(gen, node, a, b);
 			fprintf(gen->file, "</bypassRoute>\n");
 		}
-	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++) { /* the ways out and in */
+	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++) { /* the routes out and in */
 		fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
 		mq_gen_path_out(gen, node, i);
 		fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
@@ -259,7 +259,7 @@ static void put_inner_routes(struct mq_gen *gen, uint32_t node)
 	}
 }
 
-/* What stands inside a flat leaf's Cluster zone. */
+/* The contents of a flat leaf's Cluster zone. */
 static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 {
 	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];
@@ -271,7 +271,7 @@ static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
 		put_inner_routes(gen, n);
 }
 
-/* What stands inside a leaf's Floyd zone: machines around the leaf switch. */
+/* The contents of a leaf's Floyd zone: machines around the leaf switch. */
 static void put_deep_leaf(struct mq_gen *gen, uint32_t leaf)
 {
 	uint32_t first = gen->first[leaf], end = gen->first[leaf + 1];

@@ -1,8 +1,8 @@
-/* on_demand.cpp - see on_demand.h. SimGrid looks each new name up among all that it has, and takes some 3 kB for a host
- * and 1 kB for a link. So only those are made that actors run on and that flows take: of a folded simulation a handful,
- * whatever the cluster's size.
+/* on_demand.cpp - see on_demand.h. SimGrid looks up each new name among all, and takes some 3 kB for a host and 1 kB
+ * for a link. So only hosts with actors and links with flows are created: in a folded simulation a handful, for any
+ * size of cluster.
  *
- * The zone stands beside SimGrid's outermost one and is never sealed, because it grows while the simulation runs.
+ * The zone is outside SimGrid's outermost one and never sealed, because it grows while the simulation runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string>
 #include <vector>

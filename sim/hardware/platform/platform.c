@@ -1,6 +1,6 @@
-/* platform.c - see platform.h. What a platform file says about time (bandwidth, latency, sharing) is SimGrid's; what it
- * says about training (device type, rank, node, link class) are properties. Not modelled: SimGrid's traces of changing
- * speed, energy and disks, which are ignored. SPDX-License-Identifier: Apache-2.0 */
+/* platform.c - see platform.h. SimGrid reads bandwidth, latency and sharing of a platform file; properties hold what
+ * training needs (device type, rank, node, link class). Not modelled, ignored: SimGrid's traces of changing speed,
+ * energy and disks. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/platform.h"
 
 #include <math.h>
@@ -19,12 +19,12 @@
 
 /* SimGrid takes some 3 kB for each host of a cluster tag. */
 enum { MAX_CLUSTER_HOSTS = 200000 };
-/* What it may take for a file: a file that lists everything itself needs 20 to 40 times its size. */
+/* Its memory limit for a file: one that lists everything explicitly needs 20 to 40 times its size. */
 static const double LOAD_B = 800e6, LOAD_PER_BYTE = 50;
 
 void mq_platform_start(const char *program)
 {
-	/* simgrid_init takes away what it understands, so it gets an array of its own. */
+	/* simgrid_init removes the arguments it understands, so it gets its own array. */
 	const char *argument[] = { program,
 				   "--cfg=network/model:CM02",
 				   "--cfg=network/TCP-gamma:0",
@@ -76,7 +76,7 @@ static int by_rank(const void *a, const void *b)
 
 MQ_COMPARE(by_link_name, sg_link_t, strverscmp(sg_link_get_name(*a), sg_link_get_name(*b)))
 
-/* A number property: `absent` where it is not given. */
+/* A numeric property; `absent` if missing. */
 static enum mq_status number(sg_host_t host, const char *name, double absent, double *value, struct mq_err *err)
 {
 	const char *text = sg_host_get_property_value(host, name);
@@ -166,7 +166,7 @@ struct member {
 
 MQ_COMPARE(by_node, struct member, strcmp(a->node, b->node) ?: MQ_ORDER(a->rank, b->rank))
 
-/* Machines are numbered by their first device; a host without mq_node is a machine of its own. */
+/* Machines are numbered by their first device; a host without mq_node is a separate machine. */
 static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -203,7 +203,7 @@ static enum mq_status read_links(struct mq_cluster *cluster, struct platform *pl
 	uint32_t n = 0;
 	enum mq_status status = MQ_OK;
 
-	for (size_t i = 0; i < n_all; i++) /* SimGrid's own loopback is never on a route of ours */
+	for (size_t i = 0; i < n_all; i++) /* SimGrid's loopback is on none of our routes */
 		if (strcmp(sg_link_get_name(all[i]), "__loopback__") != 0)
 			all[n++] = all[i];
 	qsort(all, n, sizeof(*all), by_link_name);
@@ -274,9 +274,9 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-/* ---- what a file may say ------------------------------------------------------------------------------ */
+/* ---- checks of a file before SimGrid reads it --------------------------------------------------------- */
 
-/* Hosts that a list as "0-3,8" stands for. */
+/* Number of hosts in a list as "0-3,8". */
 static double count_radical(const char *list)
 {
 	double sum = 0;
@@ -286,7 +286,7 @@ static double count_radical(const char *list)
 		double first = strtod(list, &after), last = first;
 
 		if (after == list)
-			return sum; /* SimGrid says what is wrong */
+			return sum; /* SimGrid reports the error */
 		if (*after == '-')
 			last = strtod(after + 1, &after);
 		sum += last >= first ? last - first + 1 : 0;
@@ -295,9 +295,9 @@ static double count_radical(const char *list)
 	return sum;
 }
 
-/* SimGrid obeys more than descriptions of hardware: a <config> writes files and changes its engine, an <include> and
- * names of profiles read others, an <actor> starts a function. A cluster tag makes as many hosts as its list says, each
- * with links, all of them first. */
+/* Refuses what is no description of hardware: a <config> writes files and changes SimGrid's engine, an <include> and
+ * names of profiles read files, an <actor> starts a function; and cluster tags with too many hosts, which SimGrid would
+ * create first. */
 static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, struct mq_err *err)
 {
 	static const char hardware[] =

@@ -10,7 +10,7 @@
 #include "hardware/platform/fabric.h"
 
 #define SPEC          struct mq_platform_spec
-#define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
+#define FLOP_PER_BYTE 200 /* default for a device type without calibration */
 #define MEMORY_S      .03
 #define H100_CLASS    600 /* Tflop/s in 16 bit */
 #define CUBE_MESH     8   /* GPUs of a DGX-1's mesh of NVLinks */
@@ -26,7 +26,7 @@ void mq_platform_spec_init(struct mq_platform_spec *spec)
 	mq_opt_defaults(mq_platform_opts, spec);
 }
 
-/* The speed after '@', which ends the text: a number in GB/s, or a quantity ("400Gb/s"). */
+/* The speed after '@' at the end of the text: a number in GB/s, or a quantity ("400Gb/s"). */
 static bool port_speed(char **text, double *GBps)
 {
 	if (**text != '@')
@@ -37,7 +37,7 @@ static bool port_speed(char **text, double *GBps)
 	return true;
 }
 
-/* A number after `mark` at *text, which moves past it. False where there is a mark without number. */
+/* Reads a number after `mark` at *text and moves *text past it. False: a mark without number. */
 static bool after(char **text, char mark, double *value)
 {
 	char *end;
@@ -51,8 +51,8 @@ static bool after(char **text, char mark, double *value)
 	return true;
 }
 
-/* TYPE[*NODES][xGPUS][@NIC_GBps]. A type's own name may hold an x ("RTX"): the count follows the type
- * only after a '*', or where what stands before the last x is a known type. */
+/* TYPE[*NODES][xGPUS][@NIC_GBps]. A type's name may have an x ("RTX"): a count follows only after a '*', or if a known
+ * type precedes the last x. */
 static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct mq_gen_group *group, struct mq_err *err)
 {
 	const struct mq_platform_spec *spec = gen->spec;
@@ -91,8 +91,8 @@ static double first_positive(double a, double b, double c)
 	return a > 0 ? a : b > 0 ? b : c;
 }
 
-/* What the platform itself must say of a device type without calibration: bandwidth as A100 and H100 have it for their
- * speed (153 and 295 flop per byte), memory that is read in the time of theirs (42 and 26 ms). */
+/* Assumptions for a device type without calibration: bandwidth in proportion to speed as A100 and H100 (153 and 295
+ * flop per byte), memory in proportion to bandwidth (theirs is read in 42 and 26 ms). */
 static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g)
 {
 	if (g->known)
@@ -197,7 +197,7 @@ static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 	gen->switch_us = spec->switch_us >= 0 ? spec->switch_us : gen->network == MQ_FABRIC_ETHERNET ? 1 : 0.2;
 }
 
-/* Machines per leaf where the user leaves it open: a leaf of 32 ports down; a rail unit of 32 machines. */
+/* Default machines per leaf: a leaf with 32 ports down; a rail unit of 32 machines. */
 static uint32_t usual_leaf(const struct mq_gen *gen, uint32_t fabric)
 {
 	uint32_t nics = gen->group[0].nics;

@@ -1,5 +1,5 @@
-/* types.c - the device types that a platform file names, read without loading it: what a question leaves open is
- * decided before SimGrid has the file. A file that is broken says so when it is loaded.
+/* types.c - reads the device types of a platform file without loading it, since defaults of a question depend on them.
+ * Errors in the file are reported when it is loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/generate.h"
 
@@ -42,7 +42,7 @@ const char *const *mq_platform_types(const char *path, struct mq_arena *arena)
 	if (stat(path, &about) || !S_ISREG(about.st_mode) ||
 	    mq_text_read(path, 512, &scratch, &text, &size, &none) != MQ_OK ||
 	    mq_xml_read(text, size, path, &reader, &none) != MQ_OK)
-		t.n = 0; /* in whole or not at all */
+		t.n = 0; /* all types or none */
 	MQ_PUSH(arena, t.type, t.n, t.room, NULL);
 	return t.type;
 }

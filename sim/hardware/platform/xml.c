@@ -59,7 +59,7 @@ static void XMLCALL close_tag(void *context, const char *name)
 		end_with(r, r->reader->close(r->reader->context, &tag, r->err));
 }
 
-/* What stands between [ and ] of a <!DOCTYPE>: entities and more that readers understand differently. */
+/* The part of a <!DOCTYPE> between [ and ]: entities and more, on which readers disagree. */
 static void XMLCALL doctype(void *context, const char *name, const char *system, const char *public, int has_subset)
 {
 	struct reading *r = context;

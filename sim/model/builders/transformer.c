@@ -2,8 +2,8 @@
  *
  * Sizes (platforms/models/sizes.json) are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table
  * (Narayanan et al. 2021, Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et al. 2024); DeepSeekMoE
- * (Dai et al. 2024); BERT (Devlin et al. 2018). Any dimension may be changed by an option. SPDX-License-Identifier:
- * Apache-2.0 */
+ * (Dai et al. 2024); BERT (Devlin et al. 2018). Any dimension may be changed by an option.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"
