@@ -27,20 +27,18 @@ struct calibrate {
 	bool beside; /* CPU devices of a node of GPUs */
 	struct mq_arena *arena;
 	struct mq_node node;
-	struct mq_cluster *cluster;
 };
 
 /* Named as the runs of `dcgmi diag`. The seed alone decides the shapes, so that what two levels have in common can be
  * compared. Of the time a fifth is left to starting processes and to the fit. */
 static const struct level {
-	const char *name;
 	double time_s;
 	const char *probes; /* NULL: all */
 	uint32_t launches, reps, draws;
 } levels[] = {
-	{ "quick", 30, "gemm memory comm", 1, 7, 20 },
-	{ "medium", 300, NULL, 3, 7, 100 },
-	{ "long", 1800, NULL, 10, 25, 100 },
+	{ /* quick */ 30, "gemm memory comm", 1, 7, 20 },
+	{ /* medium */ 300, NULL, 3, 7, 100 },
+	{ /* long */ 1800, NULL, 10, 25, 100 },
 };
 #define MEASURING .8
 

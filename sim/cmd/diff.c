@@ -112,7 +112,7 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 		else
 			printf("   bottleneck: %s\n", result[i].bottleneck);
 	}
-	struct mq_scored a = { "A", &plan[0], &result[0] }, b = { "B", &plan[1], &result[1] };
+	struct mq_scored a = { "A", &result[0] }, b = { "B", &result[1] };
 	mq_explain(&a, &b, session->cluster, stdout);
 	double by = result[1].step_time_s / result[0].step_time_s;
 	if (result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK && by != 1)

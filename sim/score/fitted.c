@@ -42,7 +42,6 @@ static enum mq_status read_line(const struct mq_score_options *o, const struct m
 	*f = (struct mq_fitted){ .value = mq_csv_word(csv, row, "value"),
 				 .tables = mq_csv_word(csv, row, "tables"),
 				 .without = mq_csv_word(csv, row, "without"),
-				 .about = mq_csv_word(csv, row, "about"),
 				 .models = mq_csv_word(csv, row, "models"),
 				 .line = csv->line[row] };
 	f->constant = !strncmp(f->value, constant_prefix, strlen(constant_prefix));

@@ -22,7 +22,7 @@
 #include "score/set.h"
 
 struct mq_fitted {
-	const char *value, *tables, *without, *about;
+	const char *value, *tables, *without;
 	const char *models; /* "" = all of the table */
 	uint32_t line;
 	bool constant;

@@ -19,8 +19,7 @@ static const double PATIENCE_S = 60;
 
 struct mq_ranks {
 	struct mq_session *session;
-	struct mq_arena *arena; /* borrowed */
-	char *dir;              /* DIR/ranks */
+	char *dir; /* DIR/ranks */
 	int claims;
 	uint64_t next;  /* number of the next plan; byte 0 of `claims` is the first rank's */
 	double until_s; /* clock time at which judging ends */
@@ -100,7 +99,7 @@ static enum mq_status open_folder(struct mq_session *session, const char *dir, s
 {
 	struct mq_ranks *r = mq_arena_array(arena, 1, struct mq_ranks);
 
-	*r = (struct mq_ranks){ .session = session, .arena = arena, .next = 1, .until_s = INFINITY };
+	*r = (struct mq_ranks){ .session = session, .next = 1, .until_s = INFINITY };
 	r->dir = mq_arena_printf(arena, "%s/ranks", dir);
 	MQ_TRY(mq_make_dir(r->dir, err));
 	const char *claims = mq_arena_printf(arena, "%s/claims", r->dir);

@@ -65,7 +65,6 @@ enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const cha
  * term, largest difference first. */
 struct mq_scored {
 	const char *name;
-	const struct mq_plan *plan;
 	const struct mq_result *result;
 };
 void mq_explain(const struct mq_scored *first, const struct mq_scored *second, const struct mq_cluster *cluster,

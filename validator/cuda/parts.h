@@ -96,7 +96,7 @@ struct cuda_stage {
 	uint32_t n, room;
 	cudaStream_t down, up; /* to the host, to the GPU */
 	char *in, *out;        /* pinned: buffers of collectives, by lane */
-	size_t lane_B[MQ_N_STREAMS], lane_at[MQ_N_STREAMS], pinned_B;
+	size_t lane_B[MQ_N_STREAMS], lane_at[MQ_N_STREAMS];
 };
 
 /* Types of input operands; fp32, tf32, fp64 and bf16 read words made of two bf16 numbers. */

@@ -128,7 +128,6 @@ enum mq_status cuda_staged_open(struct cuda *c, struct mq_err *err)
 		memset(g->in, 0, total);
 		memset(g->out, 0, total);
 	}
-	g->pinned_B = 2 * total;
 	CUDA_TRY(c, cudaStreamCreateWithFlags(&g->down, cudaStreamNonBlocking));
 	CUDA_TRY(c, cudaStreamCreateWithFlags(&g->up, cudaStreamNonBlocking));
 	g->task = mq_arena_array(c->session->arena, g->room, struct cuda_staged);

@@ -60,7 +60,7 @@ double mq_regret(const double *predicted, const double *measured, uint32_t n)
 
 struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch)
 {
-	struct mq_errors s = { 0, NAN, NAN, NAN, NAN, NAN };
+	struct mq_errors s = { 0, NAN, NAN, NAN, NAN };
 	double *size = mq_arena_array(scratch, n, double), sum = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -74,7 +74,6 @@ struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *
 	s.bias = sum / s.n;
 	s.median = mq_quantile(size, s.n, .5);
 	s.p90 = mq_quantile(size, s.n, .9);
-	s.worst = size[s.n - 1];
 	return s;
 }
 

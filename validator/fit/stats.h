@@ -23,7 +23,7 @@ double mq_quantile(double *value, uint32_t n, double q);
 /* Relative errors, predicted / measured - 1; errors that are not finite are left out. None left: NaN. */
 struct mq_errors {
 	uint32_t n;
-	double mean, median, p90, worst; /* of |error| */
+	double mean, median, p90; /* of |error| */
 	double bias;                     /* mean of the signed error */
 };
 struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch);

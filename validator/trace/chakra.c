@@ -32,7 +32,7 @@ struct reader {
 
 /* Attributes of a node. */
 struct told {
-	double bytes, stream;
+	double bytes;
 	int64_t coll; /* -1 = unknown */
 	const char *group;
 	bool host;
@@ -55,7 +55,7 @@ static double value_of(const MqChakra__Attribute *a)
 
 static struct told read_attributes(const MqChakra__Node *node)
 {
-	struct told told = { .bytes = NAN, .stream = 0, .coll = -1 };
+	struct told told = { .bytes = NAN, .coll = -1 };
 
 	for (size_t i = 0; i < node->n_attribute; i++) {
 		const MqChakra__Attribute *a = node->attribute[i];
@@ -68,8 +68,6 @@ static struct told read_attributes(const MqChakra__Node *node)
 			told.bytes = x;
 		else if (!strcmp(name, "comm_type") && x >= 0 && x < N_COLLS)
 			told.coll = (int64_t)x;
-		else if (!strcmp(name, "stream") && x >= 0 && x < UINT32_MAX)
-			told.stream = x;
 		else if (!strcmp(name, "pg_name") && a->string_value)
 			told.group = a->string_value;
 	}
@@ -83,7 +81,6 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 	struct mq_event e = { .start_us = (double)node->start_us,
 			      .dur_us = (double)node->duration_us,
 			      .device = 0,
-			      .stream = (uint32_t)told.stream,
 			      .shape = MQ_NONE,
 			      .note = MQ_NONE,
 			      .kind = MQ_EVENT_KERNEL };

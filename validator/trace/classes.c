@@ -152,7 +152,6 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 	out->marked = n > 0;
 	if (!n)
 		n += sum_step(t, &l, first, last, value);
-	out->n_steps = n;
 	for (int c = 0; c < MQ_N_CLASSES && n; c++) {
 		for (uint32_t i = 0; i < n; i++)
 			one[i] = value[(size_t)i * MQ_N_CLASSES + c];

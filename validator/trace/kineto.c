@@ -172,7 +172,7 @@ static void take_event(struct reader *r, const char *text, size_t n)
 	else if (!strcmp(r->key, "pid"))
 		put_text(&r->pid, text, n);
 	else if (!strcmp(r->key, "tid"))
-		r->event.thread = r->event.stream = small_in(text, n);
+		r->event.thread = small_in(text, n);
 }
 
 static void take_note(struct reader *r, const char *text, size_t n)
@@ -218,10 +218,6 @@ static void take_args(struct reader *r, const char *text, size_t n)
 		r->event.correlation = id_in(text, n);
 	else if (!strcasecmp(r->key, "device"))
 		r->event.device = small_in(text, n);
-	else if (!strcasecmp(r->key, "stream"))
-		r->event.stream = small_in(text, n);
-	else if (!strcasecmp(r->key, "bytes"))
-		r->event.bytes = number_in(text, n);
 	else
 		take_note(r, text, n);
 }

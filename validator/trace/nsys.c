@@ -115,16 +115,13 @@ static struct mq_event event_of(struct reader *r, sqlite3_stmt *statement, enum 
 				  .kind = (uint8_t)kind };
 }
 
-/* Columns: start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
+/* Columns: start, end, device, correlation, and the name of a kernel */
 static void take_device_event(struct reader *r, sqlite3_stmt *statement)
 {
-	struct mq_event e = event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(statement, 5) : "copy");
+	struct mq_event e = event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(statement, 4) : "copy");
 
 	e.device = (uint32_t)sqlite3_column_int64(statement, 2);
-	e.stream = (uint32_t)sqlite3_column_int64(statement, 3);
-	e.correlation = (uint64_t)sqlite3_column_int64(statement, 4);
-	if (r->kind == MQ_EVENT_COPY)
-		e.bytes = (double)sqlite3_column_int64(statement, 5);
+	e.correlation = (uint64_t)sqlite3_column_int64(statement, 3);
 	mq_trace_add(r->trace, e, NULL);
 }
 
@@ -213,16 +210,15 @@ static enum mq_status read_device_side(struct reader *r)
 
 	r->kind = MQ_EVENT_KERNEL;
 	MQ_TRY(ask(r, take_device_event,
-		   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
+		   "SELECT x.start, x.end, x.deviceId, x.correlationId, s.value FROM "
 		   "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
 		   where));
 	r->kind = MQ_EVENT_COPY;
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
-			MQ_TRY(ask(
-				r, take_device_event,
-				"SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, x.bytes FROM %s x%s",
-				copies[i], where));
+			MQ_TRY(ask(r, take_device_event,
+				   "SELECT x.start, x.end, x.deviceId, x.correlationId FROM %s x%s", copies[i],
+				   where));
 	return MQ_OK;
 }
 

@@ -50,8 +50,7 @@ struct mq_event {
 	double start_us, dur_us;
 	uint64_t correlation, external; /* 0 = none */
 	const char *name;               /* interned */
-	double bytes;                   /* COPY */
-	uint32_t device, stream, thread;
+	uint32_t device, thread;
 	uint32_t shape, note; /* into the tables, MQ_NONE */
 	uint8_t kind;
 };
@@ -191,7 +190,6 @@ const char *mq_trace_class_name(enum mq_trace_class class);
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op);
 /* Seconds per step, medians over the marked steps (or the whole trace as one step). */
 struct mq_trace_shares {
-	uint32_t n_steps;
 	bool marked;
 	double share_s[MQ_N_CLASSES];
 };

@@ -492,8 +492,8 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 	const struct mq_candidate *first = &out->best[0], *second = plan_to_compare(out, session->cluster);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
-		struct mq_scored a = { "plan 1", first->plan, &first->result };
-		struct mq_scored b = { "the other", second->plan, &second->result };
+		struct mq_scored a = { "plan 1", &first->result };
+		struct mq_scored b = { "the other", &second->result };
 
 		fprintf(file, "\nwhy plan 1 wins over %s's best, %s:\n", second->engine,
 			mq_plan_describe(second->plan, session->cluster, &scratch));
