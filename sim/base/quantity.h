@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "maquette/err.h"
+#include "maquette/arena.h"
 
 /* Strict numbers: the whole text, finite, C locale; k/M/G/T suffixes are not accepted. */
 MQ_API bool mq_parse_f64(const char *text, double *value);
@@ -23,5 +23,14 @@ MQ_API const char *mq_unit_of_name(const char *name);
 
 /* Seconds of a monotonic clock, for budgets and reports only. */
 double mq_now_s(void);
+
+/* A list of numbers >= 0: "5,3,1,1", or a file with numbers separated by blanks, commas or line breaks, where '#' begins a comment
+ * that ends with its line. A text that is one number, or has a comma and begins like a number, is the list
+ * itself. `what` names the option in messages. MQ_EINPUT: no such file, a word that is no number, a negative
+ * one, no number at all, more than `most`. */
+MQ_API enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most, struct mq_arena *arena,
+				      double **number, uint32_t *n, struct mq_err *err);
+/* "5,3,1,1", each with 17 digits where it needs them: read back, the same. */
+MQ_API const char *mq_numbers_text(const double *number, uint32_t n, struct mq_arena *arena);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "executors/execute.h"
 #include "export/export.h"
-#include "export/launch.h"
 #include "model/formats/lib/megatron.h"
 #include "judge/pool.h"
 #include "session/search_run.h"

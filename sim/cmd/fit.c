@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/pages/tables.h"
-#include "score/fit.h"
+#include "session/pages/page.h"
+#include "score/score.h"
 
 struct options {
 	struct mq_score_options score;

@@ -15,7 +15,7 @@
 
 #include "base/csv.h"
 #include "base/quantity.h"
-#include "session/pages/tables.h"
+#include "session/pages/page.h"
 #include "study/study.h"
 
 enum { MOST_MACHINES = 4096, MOST_COUNTS = 64 };

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "session/pages/tables.h"
+#include "session/pages/page.h"
 #include "score/row.h"
 
 struct options {

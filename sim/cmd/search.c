@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "session/ranks.h"
+#include "session/session.h"
 #include "session/search_run.h"
 
 struct options {

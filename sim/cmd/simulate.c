@@ -8,7 +8,7 @@
 
 #include "cmd/validate/plans.h"
 #include "session/pages/page.h"
-#include "session/jitter_samples.h"
+#include "session/session.h"
 #include "session/search_run.h"
 #include "session/trust.h"
 #include "judge/memory_outputs.h"

@@ -3,7 +3,7 @@
  *
  * The very schedules that were simulated are written to files, run by maquette-replay (here, or on another node with
  * --schedule-only and --from), and joined with the prediction task by task. SPDX-License-Identifier: Apache-2.0 */
-#include "session/pages/tables.h"
+#include "session/pages/page.h"
 #include "cmd/cmd.h"
 
 #include <math.h>

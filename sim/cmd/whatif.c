@@ -8,9 +8,9 @@
  * whoever finds all rows finished, so it has the same bytes however the work was spread or interrupted. HASH.json is
  * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "session/pages/tables.h"
+#include "session/pages/page.h"
 #include "cmd/cmd.h"
-#include "session/ranks.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* bound.c - see bound.h.
+/* bound.c - see costing.h.
  *
  * Some device must compute every FLOP of the model once (a quarter of them where Winograd's algorithm applies, see
  * cost.c), at most at its peak. SPDX-License-Identifier: Apache-2.0 */
-#include "costing/bound.h"
+#include "costing/costing.h"
 
 #include <math.h>
 #include <string.h>

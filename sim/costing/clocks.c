@@ -1,4 +1,4 @@
-/* clocks.c - see clocks.h.
+/* clocks.c - see costing.h.
  *
  * The passes of a micro-batch take about as long as the window over which a board averages its power, so one clock fits
  * the whole step except the ends of a pipeline, where a device waits for longer. The optimizer draws less and leaves
@@ -12,7 +12,7 @@
  *
  * Not modelled: collectives that the passes wait for, neither their idle time nor their power.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "costing/clocks.h"
+#include "costing/costing.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,10 @@
-/* engine_costs.c - see engine_costs.h. Each answer takes its kernel or collective as alone on the machine. Answers
+/* engine_costs.c - see costing.h. Each answer takes its kernel or collective as alone on the machine. Answers
  * about communication are cached by the bytes of the request. SPDX-License-Identifier: Apache-2.0 */
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "costing/bound.h"
-#include "costing/clocks.h"
 #include "lowering/footprint.h"
 
 enum { PADDED = 65 };

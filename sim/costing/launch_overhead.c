@@ -1,4 +1,4 @@
-/* launch_overhead.c - the time of hosts that launch a pass. See launch_overhead.h.
+/* launch_overhead.c - the time of hosts that launch a pass. See costing.h.
  *
  * A host launches the kernels, collectives and messages of its device in order without waiting for them, so it runs
  * ahead. A pass takes the longer of the host's time for all launches and the device's time for its kernels and
@@ -9,7 +9,7 @@
  *
  * Not modelled: hosts that are a whole pass ahead or behind; waits for other devices; waits where recomputation sends
  * tokens to experts again in the backward pass. SPDX-License-Identifier: Apache-2.0 */
-#include "costing/launch_overhead.h"
+#include "costing/costing.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "export/launch.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "model/formats/lib/megatron.h"

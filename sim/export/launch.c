@@ -1,10 +1,9 @@
-/* launch.c - see launch.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table,
+/* launch.c - see export.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table,
  * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's
  * arguments as keys (NeMo, Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
  *
  * Of the files that a file names only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "export/launch.h"
 
 #include <ctype.h>
 #include <stdlib.h>

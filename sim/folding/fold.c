@@ -20,8 +20,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "costing/clocks.h"
-#include "costing/launch_overhead.h"
+#include "costing/costing.h"
 #include "folding/fuse.h"
 #include "folding/equivalence_classes.h"
 

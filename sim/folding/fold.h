@@ -4,7 +4,7 @@
  * Large plans have many ranks that do the same at the same time. A fold lets one of them stand for the others where
  * that changes no result. The parts:
  *   lowering makes tasks for the devices it is given, whatever the reason and the cost;
- *   costing  adds the hosts' launch overhead to the tasks (costing/launch_overhead.h);
+ *   costing  adds the hosts' launch overhead to the tasks (costing/launch_overhead.c);
  *   fold     picks devices that plan and cluster show to be alike, costs apart, and proves on the lowered templates,
  *            with costs, that ranks left out take the same times (replica_flows.h, equivalence_classes.h). If so, runs
  *            of tasks of fixed length are fused (fuse.h);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "search/search.h"
-#include "costing/bound.h"
+#include "costing/costing.h"
 #include "judge/judge.h"
 
 static void say(struct mq_result *r, enum mq_verdict verdict, const char *message)

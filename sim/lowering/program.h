@@ -451,7 +451,7 @@ void mq_low_memory(struct mq_low *low);
 /* Fills the schedule's `held`: the memory model's bytes by device and stage. */
 void mq_low_held(struct mq_low *low);
 
-/* ---- lower.c: the steps of lowering. Callers add host costs between them (costing/launch_overhead.h) and choose the
+/* ---- lower.c: the steps of lowering. Callers add host costs between them (costing/costing.h) and choose the
  * devices (folding/fold.h) ------------------------------------------------------------------------------ */
 /* Numbers the plan, judges its memory and plans the tensors between devices. NULL: `lowered` has a final verdict. */
 struct mq_low *mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/numbers.h"
+#include "base/quantity.h"
 
 enum { MAX_EXPERTS = 100000 };
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/numbers.h"
 #include "base/quantity.h"
 #include "maquette/rng.h"
 

@@ -1,4 +1,4 @@
-/* fit.c - parameters fitted to step times of measured runs, see fit.h.
+/* fit.c - parameters fitted to step times of measured runs, see score.h.
  *
  * A prediction costs a simulation, so the search is Gauss-Newton in the logarithms: slopes by finite differences, then
  * a robust fit (Huber, fit/solve.c) to predictions that are power laws of the parameters around the present point, then
@@ -7,7 +7,7 @@
  * leaving one table out after the other; what is told of a table left out is simulated with the parameters found
  * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "score/fit.h"
+#include "score/score.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "kernels/expert_layer.h"
-#include "kernels/token_exchange.h"
 
 static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				  struct mq_err *err)

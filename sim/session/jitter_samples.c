@@ -1,5 +1,5 @@
-/* jitter_samples.c - see jitter_samples.h. SPDX-License-Identifier: Apache-2.0 */
-#include "session/jitter_samples.h"
+/* jitter_samples.c - see session.h. SPDX-License-Identifier: Apache-2.0 */
+#include "session/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "schedule/columns.h"
 
-/* Lower bound of the step time of any plan on the cluster (costing/bound.h). */
+/* Lower bound of the step time of any plan on the cluster (costing/costing.h). */
 static double any_plan_s(const struct mq_search_outcome *out)
 {
 	double bound = out->least_s;

@@ -1,5 +1,5 @@
-/* ranks.c - see ranks.h. SPDX-License-Identifier: Apache-2.0 */
-#include "session/ranks.h"
+/* ranks.c - see session.h. SPDX-License-Identifier: Apache-2.0 */
+#include "session/session.h"
 
 #include <dirent.h>
 #include <errno.h>

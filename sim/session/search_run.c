@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/ranks.h"
+#include "session/session.h"
 #include "search/exec_engine.h"
 #include "maquette/loader.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "judge/pool.h"
 #include "base/text.h"
 

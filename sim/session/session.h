@@ -14,6 +14,9 @@
 #include "base/quantity.h"
 #include "maquette/engine.h"
 #include "maquette/question.h"
+#include "schedule/failures.h"
+#include "schedule/jitter.h"
+#include "search/search.h"
 #include "software/asked.h"
 
 #define MQ_STRING_OF(text) #text
@@ -56,7 +59,7 @@ struct mq_session {
 	const char *platform_path; /* the XML file that SimGrid loads */
 	struct mq_plan *start;     /* --start, or NULL */
 	struct mq_pool *pool;      /* worker processes; see judge/pool.h */
-	struct mq_ranks *ranks;    /* other ranks that judge for this search, or NULL; see ranks.h */
+	struct mq_ranks *ranks;    /* other ranks that judge for this search, or NULL */
 	uint32_t n_ranks;
 	const char *platform_calib; /* file of calibrations beside platform_path, or NULL */
 	bool own_platform;          /* platform_path is temporary: removed on close */
@@ -169,5 +172,48 @@ const char *mq_text_s(double seconds, char text[32]);
 /* Price as text: "$0.8117", "$4899", "$18.37 million". */
 const char *mq_text_usd(double usd, char text[32]);
 const char *mq_text_B(double bytes, char text[32]);
+
+/* Step times of a plan under jitter (schedule/jitter.h), for printing: those of jitter->draws samples, as drawn and sorted. none: a sample has no step time; `refused` has its verdict,
+ * and the status is MQ_OK. The seed is the session's. All lives in the session's arena. */
+struct mq_jitter_samples {
+	uint32_t n;
+	double *step_s, *sorted_s;
+	double p50_s, p90_s, p99_s, mean_s;
+	bool none;
+	struct mq_result refused;
+};
+enum mq_status mq_session_jitter_sample(struct mq_session *session, const struct mq_plan *plan,
+					const struct mq_jitter *jitter, bool analytic, struct mq_jitter_samples *draws,
+					struct mq_err *err);
+
+/* Goodput under failures of a plan with this result. */
+struct mq_goodput mq_session_goodput(const struct mq_session *session, const struct mq_plan *plan,
+				     const struct mq_result *result, const struct mq_failures *failures);
+
+/* ---- ranks.c: one search's simulations on several machines ---------------------------------------------------
+ *
+ * Under mpirun or Slurm the first rank searches, the others
+ * judge plans for it.
+ *
+ * Ranks exchange files in DIR/ranks, a folder that all share: N.ask holds plan number N (from 1), N.got its result;
+ * both are written atomically. A rank that judges plan N locks byte N of DIR/ranks/claims; the first rank locks byte 0
+ * as long as it lives. Locks end with their process, so another rank judges a lost rank's plan. No rank calls MPI,
+ * whose waiting calls spin a core. Results do not depend on which rank judged. */
+struct mq_ranks;
+
+/* This process's rank, and *n ranks, from the environment of Open MPI, Slurm or MPICH; NULL: a single process. */
+const char *mq_rank_of_many(uint32_t *n);
+
+/* First rank: opens the folder; closes and removes it. */
+enum mq_status mq_ranks_open(struct mq_session *session, const char *dir, struct mq_arena *arena,
+			     struct mq_ranks **ranks, struct mq_err *err);
+void mq_ranks_close(struct mq_ranks *ranks);
+/* First rank: mq_session_judge and mq_pool_until for all ranks. */
+enum mq_status mq_ranks_judge(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
+			      struct mq_result *result, struct mq_err *err);
+void mq_ranks_until(struct mq_ranks *ranks, double left_s);
+
+/* Other ranks: judge plans until the first rank ends. MQ_ETIME: it never appeared. */
+enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err);
 
 #endif

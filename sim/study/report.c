@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "hardware/platform/graph.h"
-#include "session/pages/tables.h"
+#include "session/pages/page.h"
 #include "study/study.h"
 
 struct report {

@@ -21,7 +21,7 @@
 #ifndef MQ_STUDY_STUDY_H
 #define MQ_STUDY_STUDY_H
 
-#include "session/jitter_samples.h"
+#include "session/session.h"
 #include "session/search_run.h"
 
 struct mq_axis {

@@ -15,7 +15,7 @@
 
 #include "maquette/loader.h"
 #include "search/search.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
 #include "../unit/libraries.h"

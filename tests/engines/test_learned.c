@@ -18,7 +18,7 @@
 
 #include "maquette/loader.h"
 #include "search/search.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
 #include "tag/space.h"

@@ -5,7 +5,6 @@
 #include "fuzz.h"
 
 #include "export/export.h"
-#include "export/launch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

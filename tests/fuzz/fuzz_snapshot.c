@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "trace/snapshot.h"
+#include "trace/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "kernels/expert_layer.h"
-#include "kernels/token_exchange.h"
 
 static const struct mq_library_row layers[] = {
 	{ "one", MQ_EXPERTS_16_BIT, 0,

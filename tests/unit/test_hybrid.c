@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "maquette/rng.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "hybrid/cost.h"
 #include "lib/pase_model.h"
 #include "libraries.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "lowered.h"
 
 #define assert_bytes(a, b)                                                  \

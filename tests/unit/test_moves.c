@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include "maquette/rng.h"
-#include "costing/bound.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "lib/moves/moves.h"
 #include "lib/moves/switches.h"
 #include "lib/plans.h"

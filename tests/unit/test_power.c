@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "costing/clocks.h"
+#include "costing/costing.h"
 #include "maquette/cost.h"
 #include "maquette/rng.h"
 #include "lowered.h"

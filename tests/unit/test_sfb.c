@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "maquette/rng.h"
-#include "costing/engine_costs.h"
+#include "costing/costing.h"
 #include "lib/sfb_model.h"
 #include "lowered.h"
 

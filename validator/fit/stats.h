@@ -24,7 +24,7 @@ double mq_quantile(double *value, uint32_t n, double q);
 struct mq_errors {
 	uint32_t n;
 	double mean, median, p90; /* of |error| */
-	double bias;                     /* mean of the signed error */
+	double bias;              /* mean of the signed error */
 };
 struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch);
 struct mq_errors mq_errors_against(const double *predicted, const double *measured, uint32_t n,

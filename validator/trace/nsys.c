@@ -217,8 +217,7 @@ static enum mq_status read_device_side(struct reader *r)
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
 			MQ_TRY(ask(r, take_device_event,
-				   "SELECT x.start, x.end, x.deviceId, x.correlationId FROM %s x%s", copies[i],
-				   where));
+				   "SELECT x.start, x.end, x.deviceId, x.correlationId FROM %s x%s", copies[i], where));
 	return MQ_OK;
 }
 

@@ -1,10 +1,10 @@
-/* snapshot.c - see snapshot.h.
+/* snapshot.c - see trace.h.
  *
  * The trace of torch.cuda.memory._snapshot() is replayed from its first event: blocks freed or live at the end without
  * an allocation event existed before. The Python frames (innermost first) of an allocation tell its purpose: an
  * optimizer, a gradient buffer, construction of modules, or a forward pass. No Python frame means autograd's thread:
  * the backward pass. SPDX-License-Identifier: Apache-2.0 */
-#include "trace/snapshot.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

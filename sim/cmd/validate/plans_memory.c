@@ -12,7 +12,7 @@
 
 #include "cmd/validate/plans.h"
 #include "schedule/columns.h"
-#include "trace/snapshot.h"
+#include "trace/trace.h"
 
 enum {
 	N_FIELDS = sizeof(struct mq_held_bytes) / sizeof(double),
@@ -182,7 +182,7 @@ enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, st
 	return mq_csv_close(&w, err);
 }
 
-/* ---- beside what a real rank held (trace/snapshot.h) ---------------------------------------------
+/* ---- beside what a real rank held (trace/snapshot.c) ---------------------------------------------
  *
  * Tensors that were there before the recording began are parameters, gradients and optimizer state, which nothing tells
  * apart: then these three are compared together. */

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "hardware/platform/fabric.h"
+#include "hardware/platform/spec.h"
 #include "hardware/platform/impl.h"
-#include "hardware/platform/node.h"
 
 enum { MAX_STEPS = 64, KNOWN = 16 };
 

@@ -9,12 +9,10 @@
  *   groups in turn (consecutive arrangement).
  * - torus: machines at the vertices, shortest dimension-order routes in Floyd's tables.
  * Not modelled: adaptive and non-minimal routes. SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/platform/fabric.h"
+#include "hardware/platform/spec.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "hardware/platform/node.h"
 
 enum { MAX_STAR = 512, MAX_TORUS = 512, MAX_GROUPS = 256, MAX_DIMS = 6 };
 

@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "hardware/platform/fabric.h"
-#include "hardware/platform/node.h"
+#include "hardware/platform/spec.h"
 
 static void put_head(struct mq_gen *gen)
 {

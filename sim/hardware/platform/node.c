@@ -2,7 +2,7 @@
  *
  * Every link is in the outermost zone, where SimGrid starts its look-ups, zone by zone.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/platform/node.h"
+#include "hardware/platform/spec.h"
 
 /* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */
 static const unsigned char cube_mesh[8][8] = {

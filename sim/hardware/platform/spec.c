@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/quantity.h"
-#include "hardware/platform/fabric.h"
 
 #define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* default for a device type without calibration */

@@ -76,4 +76,31 @@ enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_
 /* The platform's name: as given, or made from its machines. */
 const char *mq_gen_name(const struct mq_gen *gen);
 
+/* ---- fabric.c: the network between the leaves ----------------------------------------------------- */
+
+enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err);
+/* Is the fabric leaves around a core, with or without pods? Its routes need no table. */
+bool mq_gen_is_star(const struct mq_platform_spec *spec);
+void mq_gen_star_links(struct mq_gen *gen);
+void mq_gen_hub(struct mq_gen *gen, const char *name); /* zone "NAMEswitch" of router "NAMEgw" */
+const char *mq_gen_root_routing(const struct mq_gen *gen);
+void mq_gen_fabric(struct mq_gen *gen); /* links, leaves and routes of the outermost zone */
+
+/* ---- node.c: machines and leaves --------------------------------------------------------------------- */
+
+const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node);
+double mq_gen_node_GBps(const struct mq_gen_group *group); /* all ports of a machine, one direction */
+/* A duplex link, named as by printf. */
+void mq_gen_link(struct mq_gen *gen, double GBps, double us, const char *class, const char *name, ...)
+	__attribute__((format(printf, 5, 6)));
+void mq_gen_node_links(struct mq_gen *gen, uint32_t node);
+void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node);
+/* The routes between two devices of a machine; from a device to the network, port last; from the network to it. In
+ * machines outside their leaf's zone, the widest link ("ports") belongs to the fabric. */
+void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b);
+void mq_gen_path_out(struct mq_gen *gen, uint32_t node, uint32_t i);
+void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i);
+void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf);        /* as a zone "leafN", gateway "leafNgw" */
+void mq_gen_leaf_inside(struct mq_gen *gen, uint32_t leaf); /* its contents alone */
+
 #endif

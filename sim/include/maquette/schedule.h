@@ -90,7 +90,7 @@ struct mq_schedule {
 	uint32_t n_devices;
 	uint32_t *device;                        /* [n_devices] cluster ranks */
 	const char **device_name, **device_type; /* [n_devices] */
-	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.h); NULL = all of
+	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.c); NULL = all of
 			* it */
 	uint32_t n_tasks, n_deps, n_works, n_comms, n_ops;
 	struct mq_task *task; /* id = index */

@@ -1,5 +1,5 @@
-/* tables.c - see tables.h. SPDX-License-Identifier: Apache-2.0 */
-#include "session/pages/tables.h"
+/* tables.c - see page.h. SPDX-License-Identifier: Apache-2.0 */
+#include "session/pages/page.h"
 
 #include <math.h>
 #include <string.h>
