@@ -1,12 +1,10 @@
-/*
- * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over the usual plans, or
+/* anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over the usual plans, or
  * over placements for graphs of profiled ops.
  *
- * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic executor's step time
- * (screens, counted and reported), or, for placements, the max-load of lib/place/place.h; the best states of the walk
- * are then proposed, best first, and the simulator ranks them. A move changes one degree, the micro-batches, schedule,
- * sync or recomputation of a plan; or one op group's device. Plans that do not fit have ten times the energy of the
- * first that does.
+ * GSL calls back for energies, so it cannot wait for the search loop: the walk uses screened step time (counted and
+ * reported) or, for placements, the max-load of lib/place/place.h; the best states of the walk are then proposed, best
+ * first, and simulated. A move goes to the plan that differs in the fewest choices among 64 random ones, or moves one
+ * op group to a random device. Plans that do not fit have ten times the energy of the first that does.
  *
  * link: gsl
  * SPDX-License-Identifier: Apache-2.0 */
@@ -30,11 +28,11 @@ struct anneal {
 	/* shapes */
 	struct shape_space space;
 	struct shape_list list;
-	double scale; /* energy 1 = the first plan's time */
+	double scale; /* seconds (or load) of energy 1: the first feasible state */
 	/* placements */
 	struct mq_place_model model;
 	struct mq_units units;
-	struct mq_placement devices; /* a stage each */
+	struct mq_placement devices; /* one stage per device */
 	/* the best states */
 	uint32_t n_best, next, size;
 	double energy[KEEP];
@@ -49,7 +47,7 @@ static const struct mq_opt opts[] = { MQ_U32(struct anneal, tries, 400, 1, 1e7, 
 					     "first temperature; energy 1 = the start"),
 				      MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"), MQ_END };
 
-/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins with the way to
+/* One state: the index of a point, or a device per unit. GSL copies states as bytes, so each starts with a pointer to
  * the engine. */
 struct walk_state {
 	struct anneal *owner;
@@ -120,7 +118,7 @@ static double energy_of(void *walk)
 
 	if (!s->stopped && !mq_tick(s->problem, (double)NAN, "annealing"))
 		s->stopped = true;
-	if (s->stopped) /* GSL cannot be interrupted: the rest of the walk costs nothing */
+	if (s->stopped) /* GSL cannot be interrupted: makes the rest of the walk free */
 		return 10;
 	double energy = s->place ? place_energy(s, w->value) : shape_energy(s, w->value[0]);
 
@@ -131,7 +129,7 @@ static double energy_of(void *walk)
 
 /* ---- moves -------------------------------------------------------------------------------------- */
 
-/* In how many choices two points differ. */
+/* The number of choices in which two points differ. */
 static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
 {
 	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) + (a->cp != b->cp) +
@@ -145,7 +143,7 @@ static uint32_t neighbour(const struct anneal *s, const gsl_rng *rng, uint32_t f
 {
 	uint32_t to = from;
 
-	/* A few draws, then the nearest of what was drawn. */
+	/* the nearest of 64 random points */
 	for (uint32_t i = 0, least = UINT32_MAX; i < 64; i++) {
 		uint32_t drawn = (uint32_t)gsl_rng_uniform_int(rng, s->list.n);
 		uint32_t far = difference(&s->list.point[from], &s->list.point[drawn]);
@@ -172,7 +170,7 @@ static double distance(void *left, void *right)
 	return memcmp(left, right, state_bytes(((struct walk_state *)left)->owner)) ? 1 : 0;
 }
 
-/* GSL draws from our seeded generator. */
+/* GSL's random generator wraps our seeded one. */
 static void rng_set(void *state, unsigned long seed)
 {
 }
@@ -231,7 +229,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->place)
 		MQ_TRY(mq_space_refuse(problem->q, "anneal", MQ_LACKS_ALL, err));
 	MQ_TRY(set_up(s, problem, err));
-	/* A factor for cooling that spends the tries between the two temperatures. */
+	/* the cooling factor that spends the tries between the two temperatures */
 	gsl_siman_params_t params = {
 		.n_tries = 1, .iters_fixed_T = 4, .step_size = 1, .k = 1, .t_initial = s->t_initial, .t_min = s->t_min
 	};

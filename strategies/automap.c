@@ -1,35 +1,34 @@
-/*
- * automap.c - operator partitioning, pipeline cuts and data parallelism decided step by step by deep Q-learning (Wang,
+/* automap.c - operator partitioning, pipeline cuts and data parallelism decided step by step by deep Q-learning (Wang,
  * Zhang, Tian, Chu, Chang, Yang, "Auto-MAP: A DQN Framework for Exploring Distributed Execution Plans for DNN
  * Workloads", arXiv 2007.04069, 2020).
  *
- * The plan is a sequence of choices, one action each:
+ * A plan is a sequence of choices, one action each:
  *     stages, tensor-parallel degree                                   (mode=hybrid)
- *     parts of the inputs' sequence; what is left splits their batch   (mode=adp and hybrid)
+ *     sequence split of the inputs; the rest splits their batch        (mode=adp and hybrid)
  *     micro-batches, recomputation                                     (all but mode=opp)
- *     whole, or split by columns or by rows, for each weight           (mode=opp and hybrid)
+ *     unsplit, or split by columns or by rows, for each weight         (mode=opp and hybrid)
  *     device at which each stage begins                                (mode=pp)
  *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
- * The linkage group of a weight and a dimension is everything that this split implies, found by propagating it through
- * the graph (automap/linkage.h): split by columns it splits what follows feature by feature, up to the weight that is
- * then split by rows. One decision fixes its whole group; what contradicts it is masked. Weights are decided by the
- * size of their groups, largest first. With `tie` the same weights of all layers are one decision. Devices are a line:
- * a stage may begin within `cuts` of a machine boundary (of an even cut where there is one machine), its layers follow
- * its share of the devices.
+ * The linkage group of a weight and a dimension is every split that this one implies, found by propagation through the
+ * graph (automap/linkage.h): a split by columns splits what follows by features, up to the next weight, which it splits
+ * by rows. One decision fixes its whole group; contradicting actions are masked. Weights are decided in order of group
+ * size, largest first. With `tie`, equal weights of all layers are one decision. Devices form a line: a stage may begin
+ * within `cuts` of a machine boundary (of an even cut on a single machine), and its layers follow its share of the
+ * devices.
  *
- * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore` episodes. The
- * state holds all choices made so far and which one is next. Reward at the end of an episode: log(T_first / T), -1
- * where the plan does not fit; with reward=count, as in the paper, +0.4 for every weight that a decision splits and
- * +0.1 for every one that it leaves whole instead, as a share of all, and -1 for a conflict. The column
- * engine_objective then says how many weights a plan splits.
+ * Q-network: double, dueling, prioritized replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore` episodes. The
+ * state holds all choices made so far and which one is next. Reward at the end of an episode: log(T_first / T), -1 if
+ * the plan does not fit; with reward=count, as in the paper, +0.4 for every weight that a decision splits and +0.1 for
+ * every one that it leaves unsplit, times decisions / weights, and -1 for a conflict. engine_objective is then the
+ * number of weights that a plan splits.
  *
- * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline formula
- * as reward; here the graph is the model's, the three combine, and the simulator scores. The discount is 0.95 by
- * default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have as many devices. Of the
- * inputs' dimensions batch and sequence may be split, not height and width.
+ * Differences from the paper: it searches HLO graphs, three kinds of decision separately, with counts or a pipeline
+ * formula as reward; here the graph is the model's, the three combine, and the simulator scores. The discount is 0.95
+ * by default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have equally many devices.
+ * Inputs may be split by batch and sequence, not by height and width.
  *
- * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than MAX_CHOICES
- * decisions. Promises no optimum.
+ * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models with more than
+ * MAX_CHOICES decisions. No guarantee of optimality.
  *
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */
@@ -47,8 +46,8 @@ enum kind { STAGES, TENSOR, CONTEXT, MICRO, RECOMPUTE, WEIGHT, CUT, SHIFT };
 
 struct choice {
 	uint8_t kind;
-	uint32_t n, value[MAX_ACTIONS]; /* what the actions mean */
-	uint32_t var;                   /* WEIGHT: of the linkage; values are its dimensions */
+	uint32_t n, value[MAX_ACTIONS]; /* value of each action */
+	uint32_t var;                   /* WEIGHT: linkage variable; values are its dimensions */
 };
 
 struct episode {
@@ -66,8 +65,8 @@ struct automap {
 	uint32_t n_choices;
 	struct choice *choice;
 	struct mq_linkage linkage;
-	uint32_t *split; /* [n_ops] what the choices so far imply: mq_linkage_decide */
-	uint32_t whole;  /* mode=opp: the largest tensor degree that every op can have */
+	uint32_t *split; /* [n_ops] splits implied so far: mq_linkage_decide */
+	uint32_t whole;  /* mode=opp: the tensor degree */
 	/* learning */
 	struct nn_dqn dqn;
 	uint32_t n_state;
@@ -116,7 +115,7 @@ static void add_divisors(struct choice *c, uint32_t of, uint32_t most)
 			c->value[c->n++] = d;
 }
 
-/* Where a stage may begin: near the first device of a machine, or of an even cut on one machine. */
+/* Devices at which a stage may begin: near the first of a machine, or near an even cut on a single machine. */
 static void add_cuts(const struct automap *s, const struct mq_problem *p, struct choice *c)
 {
 	const struct mq_cluster *cluster = p->q->cluster;
@@ -188,7 +187,7 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 	return MQ_OK;
 }
 
-/* All devices, or fewer where the number of heads does not divide: the rest are data-parallel then. */
+/* The largest tensor degree that divides the devices and every op (heads above all); the rest is data-parallel. */
 static uint32_t largest_degree(const struct mq_problem *p, uint32_t devices)
 {
 	uint32_t split[MQ_N_DIMS];
@@ -228,14 +227,14 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	return MQ_OK;
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 struct decided {
 	uint32_t stages, tensor, context, micro, recompute;
-	uint32_t *split; /* [n_ops] enum mq_dim; beyond: whole */
+	uint32_t *split; /* [n_ops] enum mq_dim; MQ_N_DIMS or more: unsplit */
 	int *shift;      /* [boundaries] layers */
 	uint32_t n_shifts;
-	uint32_t *first, n_cuts; /* [stages + 1] mode=pp: first device of each stage, then all */
+	uint32_t *first, n_cuts; /* [stages + 1] mode=pp: first device of each stage, then the number of devices */
 };
 
 static struct decided read_episode(const struct automap *s, const struct episode *e, const struct mq_problem *p,
@@ -266,7 +265,7 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			*degree[c->kind] = v;
 			break;
 		case WEIGHT:
-			mq_assert(mq_linkage_decide(&s->linkage, c->var, v, d.split)); /* the rest is masked */
+			mq_assert(mq_linkage_decide(&s->linkage, c->var, v, d.split)); /* contradictions are masked */
 			break;
 		case CUT:
 			d.first[++d.n_cuts] = v;
@@ -280,7 +279,7 @@ static struct decided read_episode(const struct automap *s, const struct episode
 	return d;
 }
 
-/* Boundaries by shares of the devices, moved; false where a stage would be empty. */
+/* Stage boundaries by share of devices, plus shifts; false: a stage would be empty. */
 static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count)
 {
 	uint32_t devices = d->first[d->n_cuts + 1];
@@ -299,7 +298,7 @@ static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count
 	return true;
 }
 
-/* Pipeline of replicated stages over a line of devices: one device a stage first, then all of them. */
+/* A pipeline of replicated stages over a line of devices: made with one device per stage, then widened. */
 static enum mq_status make_pipeline(const struct automap *s, const struct decided *d, const struct mq_problem *p,
 				    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
@@ -326,7 +325,7 @@ static enum mq_status make_pipeline(const struct automap *s, const struct decide
 	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 
-/* Devices of a stage that all do the same are a waste that no one would choose. */
+/* Does every stage split some op? Otherwise its tensor-parallel ranks would repeat the same work. */
 static bool every_stage_splits(const struct decided *d, const struct mq_plan *plan, struct mq_arena *arena)
 {
 	bool *any = mq_arena_array(arena, d->stages, bool), all = true;
@@ -338,7 +337,7 @@ static bool every_stage_splits(const struct decided *d, const struct mq_plan *pl
 	return all;
 }
 
-/* The plan of the shape, with the features of each op split as its linkage group says. */
+/* The plan of the shape with each op's features split as its linkage group implies. */
 static enum mq_status make_plan(const struct automap *s, const struct decided *d, const struct mq_problem *p,
 				struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
@@ -375,9 +374,9 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 
-/* ---- episodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- episodes -------------------------------------------------------------------------------- */
 
-/* All choices so far (0 = open), then a one-hot of the next. */
+/* State: all choices so far (0 = open), then a one-hot of the next. */
 static void fill_state(const struct automap *s, const struct episode *e, uint32_t at, double *state)
 {
 	memset(state, 0, s->n_state * sizeof(double));
@@ -386,8 +385,8 @@ static void fill_state(const struct automap *s, const struct episode *e, uint32_
 	state[s->n_choices + at] = 1;
 }
 
-/* Takes the choice into account that was made. */
-static void settle(struct automap *s, const struct episode *e, uint32_t at)
+/* Applies a choice to `split`. */
+static void apply_choice(struct automap *s, const struct episode *e, uint32_t at)
 {
 	const struct choice *c = &s->choice[at];
 
@@ -395,7 +394,7 @@ static void settle(struct automap *s, const struct episode *e, uint32_t at)
 		mq_assert(mq_linkage_decide(&s->linkage, c->var, c->value[e->action[at]], s->split));
 }
 
-/* Cuts rise, and leave one for each that follows; splits agree with those decided. */
+/* Masks actions: cuts ascend and leave room for the cuts that follow; splits agree with those decided. */
 static void fill_mask(struct automap *s, const struct episode *e, uint32_t at)
 {
 	const struct choice *c = &s->choice[at];
@@ -410,7 +409,7 @@ static void fill_mask(struct automap *s, const struct episode *e, uint32_t at)
 	for (uint32_t a = 0; a < MAX_ACTIONS; a++)
 		s->mask[a] = a >= low && a < high &&
 			     (c->kind != WEIGHT || mq_linkage_agrees(&s->linkage, c->var, c->value[a], s->split));
-	if (low >= high) /* too few places: the episode ends in conflict */
+	if (low >= high) /* no cut left: the episode ends in conflict */
 		s->mask[c->n - 1] = true;
 }
 
@@ -419,7 +418,7 @@ static double epsilon_now(const struct automap *s)
 	return fmax(0.1, 1 - 0.9 * s->n_proposed / s->explore);
 }
 
-/* The next choice from `at` on that earlier ones have not made already; n_choices: none. */
+/* The next choice from `at` on that earlier ones leave open; n_choices: none. */
 static uint32_t next_open(const struct automap *s, uint32_t at)
 {
 	for (; at < s->n_choices && s->choice[at].kind == WEIGHT; at++) {
@@ -439,21 +438,21 @@ static uint32_t begin(struct automap *s, const struct mq_problem *p)
 	return next_open(s, 0);
 }
 
-static void play(struct automap *s, const struct mq_problem *p, struct episode *e)
+static void play_episode(struct automap *s, const struct mq_problem *p, struct episode *e)
 {
 	double epsilon = epsilon_now(s);
 
-	for (uint32_t i = 0; i < s->n_choices; i++) /* what is never asked: it stays as it is */
+	for (uint32_t i = 0; i < s->n_choices; i++) /* default of choices that earlier ones decide */
 		e->action[i] = s->choice[i].n - 1;
 	for (uint32_t i = begin(s, p); i < s->n_choices; i = next_open(s, i + 1)) {
 		fill_state(s, e, i, s->state);
 		fill_mask(s, e, i);
 		e->action[i] = nn_dqn_act(&s->dqn, s->state, s->mask, epsilon, p->rng);
-		settle(s, e, i);
+		apply_choice(s, e, i);
 	}
 }
 
-/* Weights whose features the plan splits. */
+/* Number of weights whose features the plan splits. */
 static uint32_t weights_split(const struct automap *s, const struct mq_plan *plan)
 {
 	uint32_t n = 0;
@@ -466,7 +465,7 @@ static uint32_t weights_split(const struct automap *s, const struct mq_plan *pla
 	return n;
 }
 
-/* Weights that are decided so far: split, or whole. */
+/* Number of weights decided so far as split, or as unsplit. */
 static uint32_t weights_with(const struct automap *s, const struct mq_model *m, bool split)
 {
 	uint32_t n = 0;
@@ -481,13 +480,13 @@ static void remember(struct automap *s, const struct mq_problem *p, const struct
 	uint32_t n_split = 0, n_whole = 0;
 
 	for (uint32_t i = begin(s, p), next; i < s->n_choices; i = next) {
-		settle(s, e, i);
+		apply_choice(s, e, i);
 		next = next_open(s, i + 1);
 		bool last = next >= s->n_choices;
 		uint32_t split = weights_with(s, p->q->model, true), whole = weights_with(s, p->q->model, false);
 		double reward = last && !(s->reward && score > -1) ? score : 0;
 
-		if (s->reward) /* for each weight that it decides, as a share of all */
+		if (s->reward) /* for each weight decided, see above */
 			reward += (0.4 * (split - n_split) + 0.1 * (whole - n_whole)) * s->n_choices /
 				  fmax(s->linkage.n_weights, 1);
 		n_split = split;
@@ -508,7 +507,7 @@ static void remember(struct automap *s, const struct mq_problem *p, const struct
 	}
 }
 
-/* Sequences that make no plan are conflicts: they end with -1 and cost no simulation. */
+/* Episodes without a valid plan are conflicts: they get -1 and no simulation. */
 static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
 			      struct mq_err *err)
 {
@@ -517,7 +516,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 	enum mq_status status = MQ_EINPUT;
 
 	for (uint32_t tries = 0; tries < 100 && status != MQ_OK; tries++) {
-		play(s, p, e);
+		play_episode(s, p, e);
 		struct decided d = read_episode(s, e, p, arena);
 		status = make_plan(s, &d, p, arena, plan, err);
 		if (status != MQ_OK)

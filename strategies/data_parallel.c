@@ -1,9 +1,9 @@
 /* data_parallel.c - every device holds the whole model and takes a part of the batch: the baseline.
  *
- * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute, then, under a
- * training software without ZeRO-1, sharded gradients and parameters (ZeRO-2 and 3); within each, all devices before
- * fewer, equal shares before shares by speed, large micro-batches first. Nothing is learned from scores: plans that do
- * not fit are for the simulator to refuse. SPDX-License-Identifier: Apache-2.0 */
+ * Proposes, in this order: plain all-reduce, sharded optimizer states (ZeRO-1), full recomputation, then, if the
+ * software lacks ZeRO-1, sharded gradients and parameters (ZeRO-2 and 3); within each, all devices before fewer, equal
+ * shares before shares by speed, large micro-batches first. Ignores scores; the simulator rejects plans that do not
+ * fit. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/shapes.h"
 

@@ -1,9 +1,9 @@
-/* dpl.c - the linearised dynamic programme: the best pipeline whose stages are intervals of one depth-first topological
+/* dpl.c - the linearised dynamic program: the best pipeline whose stages are intervals of one depth-first topological
  * order (DPL of Tarnawski et al., NeurIPS 2020).
  *
- * The same objective as ideal-dp, over at most n + 1 ideals, so any graph can be solved: O(n^2) sets times the states
- * of the devices. A heuristic: the order is fixed before the search. Device types and replicated stages as in
- * ideal-dp. SPDX-License-Identifier: Apache-2.0 */
+ * Same objective as ideal-dp, over at most n + 1 ideals, so it solves any graph: O(n^2) sets times device states. A
+ * heuristic, as the order is fixed before the search. Device types and replicated stages as in ideal-dp.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/place/engine.h"
 

@@ -1,7 +1,7 @@
 /* exhaustive.c - every plan of the space, in a fixed order: the ground truth of small cases.
  *
- * The space is that of usual plans (lib/shapes.h), or with space=placement every assignment of ops to devices. Where it
- * holds more than `limit` plans the engine refuses and says how many there are: half a ground truth is none.
+ * The space is that of usual plans (lib/shapes.h) or, with space=placement, all assignments of ops to devices. If it
+ * has more than `limit` plans, the engine refuses and reports their number: half a ground truth is none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -20,8 +20,8 @@ struct exhaustive {
 	uint32_t next;
 	struct placements placements;
 	uint32_t *choice; /* odometer over the groups */
-	bool turned;      /* all assignments are out */
-	double best_s;    /* of all feasible plans so far */
+	bool turned;      /* all assignments were proposed */
+	double best_s;    /* best feasible time; 0 = none yet */
 };
 
 static const struct mq_opt opts[] = {
@@ -59,8 +59,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static enum mq_status next_placement(struct exhaustive *s, const struct mq_problem *problem, struct mq_arena *arena,
-				     struct mq_plan *plan)
+static enum mq_status propose_placement(struct exhaustive *s, const struct mq_problem *problem, struct mq_arena *arena,
+					struct mq_plan *plan)
 {
 	uint32_t g = 0;
 
@@ -80,7 +80,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct mq_err why;
 
 	if (s->space == PLACEMENT)
-		return next_placement(s, problem, arena, plan);
+		return propose_placement(s, problem, arena, plan);
 	while (s->next < s->list.n)
 		if (shapes_plan(&s->shapes, &s->list.point[s->next++], arena, plan, &why) == MQ_OK)
 			return MQ_OK;
@@ -96,7 +96,7 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 		s->best_s = result->step_time_s;
 }
 
-/* All plans were judged: the best is its own bound. */
+/* If all plans were judged, the best is the lower bound. */
 static void stop(void *state, const struct mq_problem *problem)
 {
 	const struct exhaustive *s = state;

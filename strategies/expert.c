@@ -2,15 +2,15 @@
  *
  * Rules of the public Megatron guides for dense models: tensor parallelism inside a node first, then pipeline stages,
  * the rest data parallel; starting degrees by model size (< 1 B parameters: data parallel only; 1-10 B: tp 2-4; 10-70
- * B: tp 4-8, pp 2-4; 70-175 B: tp 8, pp 4-8; beyond: tp 8, pp 8-16), sequence parallelism with tensor parallelism,
- * 1F1B, ZeRO-1 where replicas exist. Memory: the least recompute (none, selective, full) and then the most model
- * parallelism that fits. On mixed devices stages and shares follow speed, and the fastest type alone is tried too.
+ * B: tp 4-8, pp 2-4; 70-175 B: tp 8, pp 4-8; above: tp 8, pp 8-16), sequence parallelism with tensor parallelism, 1F1B,
+ * ZeRO-1 with replicas. Memory: the least recomputation (none, selective, full), then as much model parallelism as it
+ * takes to fit. On mixed devices stages and shares follow speed; the fastest type alone is tried too.
  *
- * Candidates are ordered by distance from the rule, screened for memory without simulating, and proposed until
- * `variants` are out: the first is the hand rule itself.
+ * Candidates are sorted by distance from the rule, checked for memory without simulation, and proposed up to
+ * `variants`: the first is the rule itself, or the nearest that fits.
  *
- * Not modelled: context parallelism unless asked for with --fix cp; interleaved schedules unless
- * --fix schedule or virtual asks. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: context parallelism unless --fix cp; interleaved schedules unless --fix schedule or virtual.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,19 +32,19 @@ struct expert {
 	uint32_t n, room, next, proposed;
 	double tp, pp; /* the rule's degrees */
 	double left_out[SHAPES_MAX_SETS];
-	struct mq_map degrees; /* that states were asked for; index into states_B */
+	struct mq_map degrees; /* degrees with known state bytes; index into states_B */
 	double *states_B;
 	uint32_t states_room;
-	double room_B, memory_B; /* of the device with most: for tensors, and in all */
-	double least;            /* of memory needed / there, over the plans that do not fit */
-	uint32_t nearest;        /* that plan */
+	double room_B, memory_B; /* of the largest device: for tensors, and in all */
+	double least;            /* least memory needed / available of plans that do not fit */
+	uint32_t nearest;        /* its index in the list */
 };
 
 static const struct mq_opt opts[] = {
 	MQ_U32(struct expert, variants, 64, 1, 1e6, "plans proposed; 1 = the hand rule alone"), MQ_END
 };
 
-/* The rule's starting degrees, geometric middle of its range. */
+/* Sets the rule's starting degrees: about the geometric middle of its range, tp 2 for 1-10 B. */
 static void rule(struct expert *s, double parameters)
 {
 	static const struct {
@@ -58,8 +58,8 @@ static void rule(struct expert *s, double parameters)
 	s->pp = rows[i].pp;
 }
 
-/* In factors of two, how much faster all devices are than those of each set. */
-static void find_left_out(struct expert *s)
+/* log2 of the total speed of all devices over that of each set. */
+static void rate_sets(struct expert *s)
 {
 	double all = 0;
 
@@ -73,26 +73,26 @@ static void find_left_out(struct expert *s)
 	}
 }
 
-/* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches launches
- * fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
+/* Distance of a point from the rule in factors of two, with small costs as tie-breaks: larger micro-batches launch
+ * fewer kernels, recomputation wastes a third, unsharded optimizers waste memory. */
 static double distance(const struct expert *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];
 	double mbs = s->space.problem->q->train->batch / p->micro_batches / p->dp;
 	double tp = log2(p->tp / s->tp), pp = log2(p->pp / s->pp);
 	double sharding = fmax(MQ_SYNC_ZERO1, s->space.software->sync);
-	/* Less model parallelism than the rule is welcome where memory allows it (see fits). */
+	/* less model parallelism than the rule costs little: it may fit (see fits) */
 	double d = fmax(tp, -0.4 * tp) + fmax(pp, -0.4 * pp);
 
 	d += 0.3 * p->recompute;
 	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
 	d += 3 * s->left_out[p->set] +
-	     0.25 * p->set; /* who idles costs all of his share, a degree off the rule a part */
-	if (p->pp > 1)      /* the bubble wants more micro-batches than stages */
+	     0.25 * p->set; /* idle devices cost their full share, a degree off the rule less */
+	if (p->pp > 1)      /* a small bubble needs more micro-batches than stages */
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
-	/* The least sharding of the optimizer that the software has or does by itself; plain replicas next. */
+	/* preferred: the software's least or default optimizer sharding; then plain replicas */
 	if (p->dp > 1)
 		d += p->sync == MQ_SYNC_ALLREDUCE ? 0.25 : 0.15 * fabs((double)p->sync - sharding);
 	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;
@@ -123,7 +123,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->memory_B = fmax(s->memory_B, problem->q->cluster->device[d].memory_B);
 	}
 	MQ_TRY(shapes_init(&s->space, problem, err));
-	find_left_out(s);
+	rate_sets(s);
 	rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
 	if (!s->n)
@@ -132,7 +132,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Parameters, gradients and optimizer of all ops as these degrees divide them: some device has them over pp at least. */
+/* Lower bound of a device's bytes: parameters, gradients and optimizer of all ops under these degrees, over pp. */
 static double states_B(struct expert *s, const struct shape_point *p)
 {
 	const struct mq_problem *problem = s->space.problem;
@@ -157,8 +157,7 @@ static double states_B(struct expert *s, const struct shape_point *p)
 	return s->states_B[at] / p->pp;
 }
 
-/* The plan of a point of the list; does it fit in memory, as far as one can tell? Remembers the one that misses by
- * least. */
+/* Makes the plan of a point; does it fit, as far as known? Remembers the plan with the least excess. */
 static bool fits(struct expert *s, uint32_t i, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_costs *costs = s->space.problem->costs;
@@ -176,8 +175,8 @@ static bool fits(struct expert *s, uint32_t i, struct mq_arena *arena, struct mq
 	return r.verdict == MQ_VERDICT_OK;
 }
 
-/* Of those whose states alone do not fit: the nearest has full recomputation and a sample at a time, if the user takes
- * any such. */
+/* Finds the plan with the least excess when even states do not fit: first among those with full recomputation and one
+ * sample per micro-batch, if constraints allow any. */
 static void find_nearest(struct expert *s, bool frugal, struct mq_arena *arena, struct mq_plan *plan)
 {
 	double batch = s->space.problem->q->train->batch;
@@ -211,7 +210,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	if (s->proposed)
 		return MQ_DONE;
-	s->proposed = s->variants; /* nothing fits: let the user hear by how much */
+	s->proposed = s->variants; /* nothing fits: the nearest plan tells the user by how much */
 	find_nearest(s, true, arena, plan);
 	return isfinite(s->least) ? shapes_plan(&s->space, &s->list[s->nearest].point, arena, plan, err) : MQ_DONE;
 }

@@ -1,11 +1,11 @@
 /* heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
  *
- * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in falling rank; each goes
- * where it finishes first, in a gap between earlier tasks where one is wide enough, on devices with memory left. Tasks
- * are ops, or ops that must share a device. O(tasks x (degree + gaps) x devices). One plan is proposed; its makespan is
- * the engine's objective.
+ * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks by descending rank; each
+ * goes to the device with enough memory where it finishes first, into a gap between earlier tasks if one is wide
+ * enough. Tasks are ops, or ops that must share a device. O(tasks x (degree + gaps) x devices). Proposes one plan; its
+ * makespan is the engine's objective.
  *
- * Not modelled: contention on links, memory that is freed during the step. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: contention on links, memory freed during the step. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"
@@ -17,10 +17,10 @@ struct slot {
 
 struct lanes {
 	uint32_t *n, *room;
-	struct slot **slot; /* [devices], by time */
+	struct slot **slot; /* [devices] sorted by time */
 };
 
-/* Places in the topological order, by the tasks' upward rank. */
+/* Indices into t->order, by descending upward rank. */
 static uint32_t *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
 {
 	double *rank = mq_arena_array(arena, t->n, double), *less = mq_arena_array(arena, t->n, double);
@@ -39,7 +39,7 @@ static uint32_t *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
 	return mq_arena_order(arena, less, t->n);
 }
 
-/* Earliest begin of `length` seconds on a device, not before `ready`. */
+/* Earliest start of a task of `length` seconds on a device, not before `ready`. */
 static double earliest(const struct lanes *l, uint32_t device, double ready, double length)
 {
 	double begin = ready;
@@ -54,7 +54,7 @@ static double earliest(const struct lanes *l, uint32_t device, double ready, dou
 	return begin;
 }
 
-/* Places every task; MQ_ENOPLAN where the devices have no room left for one. */
+/* Places every task; MQ_ENOPLAN: a task fits no device. */
 static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
 			    struct mq_schedule_state *now, struct mq_err *err)
 {

@@ -1,26 +1,25 @@
-/*
- * hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for learning device
+/* hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for learning device
  * placements on computation graphs", NeurIPS 2024, arXiv 2405.14185).
  *
- * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged.
- * 2. Features: kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal position,
+ * 1. Chains of the task graph (a node and its only successor, which has no other predecessor) are merged.
+ * 2. Features: kinds of the merged ops (mean of one-hot vectors), degrees, output size, sinusoidal position,
  *    fractal dimension (slope of log |ball(v, r)| against log r), share of the compute time.
  * 3. MLP (2 x width), two GCN layers with residual and layer norm, edge scores s_uv = sigmoid(MLP(h_u h_v)).
- *    Parsing: every node keeps its best edge; edges are taken best first, and a cluster grows by all nodes
- *    whose kept edge points into it. The number of clusters is learnt.
- * 4. Clusters are pooled (mean of h weighted by the scores of the kept edges). They are the nodes of a coarser
- *    graph, which is scored and parsed again (GCN of its own) until nothing joins, or `levels` times; what is
- *    left is placed by an MLP and a softmax over the devices.
- * 5. `episode` placements are drawn per parse; REINFORCE on 1 / step time with a running baseline and an
- *    entropy bonus, one Adam step per episode. What a node's cluster was embedded as is added to the node's
- *    embedding in later episodes (a running mean, so that it keeps its scale); `feedback=false` leaves it out.
+ *    Parsing: every node keeps its best edge if it scores above 1/2; kept edges are merged best first, so the
+ *    number of clusters is learned.
+ * 4. Clusters are pooled (mean of h weighted by the scores of the kept edges) into the nodes of a coarser graph,
+ *    which is scored and parsed again (with a GCN of its own) until nothing merges, or `levels` times; an MLP and
+ *    a softmax over the devices place the final clusters.
+ * 5. `episode` placements are sampled per parse; REINFORCE on 1 / step time with a running baseline and an entropy
+ *    bonus, one Adam step per episode. A running mean of the embeddings of a node's clusters is added to the
+ *    node's embedding in later episodes; `feedback=false` turns this off.
  *
- * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first (the
- * released code counts them as failures), and the best of them is reported; the features that the released code leaves
- * out are used; a baseline and clipping make REINFORCE stable; the simulated step time is the reward; a placement that
- * does not fit earns less the more memory it lacks. Runs of the graph with memory shared evenly come second, and where
- * they do not fit all plans accumulate micro-batches or recompute (lib/fit.h). Objective: step time. A forward pass
- * costs O((nodes + edges) width^2). It cannot split tensors or cut pipelines and promises no optimum.
+ * Differences from the paper and its code: single-device placements are allowed and proposed first (the released code
+ * counts them as failures), and the best of them is reported; the features that the released code leaves out are used;
+ * a baseline and clipping stabilize REINFORCE; the simulated step time is the reward; a placement that does not fit
+ * earns less, the more memory it lacks. The even spread of lib/coarse.h comes second; if it does not fit, all plans
+ * accumulate micro-batches or recompute (lib/fit.h). Objective: step time. A forward pass costs O((nodes + edges)
+ * width^2). It cannot split tensors or cut pipelines and guarantees no optimum.
  *
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */
@@ -33,7 +32,7 @@
 
 enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64, RADII = 4, BATCH = 4 };
 
-/* A graph of what is placed together. */
+/* A graph whose nodes are placed as a whole. */
 struct level {
 	uint32_t n, n_edges, *src, *dst;
 	bool *possible; /* [n * devices] */
@@ -49,7 +48,7 @@ struct hsdag {
 	struct level base;
 	uint32_t *node_of; /* [coarse.n] */
 	struct nn_mat feature;
-	struct nn_mat memory; /* [nodes * width] running mean of the clusters' embeddings */
+	struct nn_mat memory; /* [nodes * width] running mean of cluster embeddings */
 	/* the network */
 	struct nn_params params;
 	struct nn_mlp encode, score, place;
@@ -57,7 +56,7 @@ struct hsdag {
 	struct nn_norm norm[2], norm_coarse;
 	struct nn_adam adam;
 	struct mq_arena pass; /* memory of one forward pass */
-	struct nn_tape tape;  /* of this episode */
+	struct nn_tape tape;  /* of the current episode */
 	struct nn_var out;    /* log probabilities, clusters x devices */
 	/* the episode */
 	uint32_t n_clusters, *cluster_of; /* [base.n] */
@@ -65,10 +64,10 @@ struct hsdag {
 	bool *cluster_possible; /* [n_clusters * devices] */
 	double *log_p;          /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
-	uint32_t tried, n_baselines;             /* the next of mq_coarse_baseline; those not yet observed */
-	uint32_t *choice;                        /* [(episode + BATCH) * n_nodes] devices by cluster */
+	uint32_t tried, n_baselines;             /* `next` of mq_coarse_baseline; baselines not yet observed */
+	uint32_t *choice;                        /* [(episode + BATCH) * base.n] devices by cluster */
 	double *time_s, *excess;                 /* [episode + BATCH] step time; see mq_fit_excess */
-	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
+	double baseline, best_single_s, worst_s; /* worst: feasible time, 0 = none yet */
 	uint32_t best_single;
 	uint64_t n_rewards;
 };
@@ -104,7 +103,7 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 	uint32_t *out = mq_arena_array(arena, n, uint32_t), *in = mq_arena_array(arena, n, uint32_t);
 	uint32_t *parent = mq_arena_count(arena, n);
 	const struct mq_tasks *t = &s->coarse.tasks;
-	struct level g = { .n = n, /* the coarse groups and the edges between them */
+	struct level g = { .n = n, /* graph of the coarse groups */
 			   .src = mq_arena_array(arena, t->n_edges, uint32_t),
 			   .dst = mq_arena_array(arena, t->n_edges, uint32_t) };
 
@@ -139,7 +138,7 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 
 /* ---- features ----------------------------------------------------------------------------------------------- */
 
-/* Nodes within each radius of v, edges taken both ways. */
+/* Number of nodes within each radius of v, ignoring edge directions. */
 static void count_balls(const struct hsdag *s, uint32_t v, uint32_t *distance, double ball[RADII])
 {
 	for (uint32_t u = 0; u < s->base.n; u++)
@@ -249,7 +248,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Edges, first the kept one of each node, best first; an edge below one half says that its ends are better apart. */
+/* Edges sorted by score, the *n kept ones first: each node keeps its best edge if it scores above 1/2. */
 static uint32_t *list_kept(const struct level *g, const double *score, struct mq_arena *arena, uint32_t *n)
 {
 	uint32_t *best = mq_arena_none(arena, g->n);
@@ -270,8 +269,8 @@ static uint32_t *list_kept(const struct level *g, const double *score, struct mq
 	return mq_arena_order(arena, key, g->n_edges);
 }
 
-/* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster of
- * each node, `kept` the edges inside; returns the graph of the clusters. */
+/* Merges the ends of kept edges, best first, into clusters with a common possible device. `of`: cluster of each node,
+ * `kept`: edges inside clusters; returns the graph of the clusters. */
 static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena, bool *kept,
 			  uint32_t *of)
 {
@@ -310,7 +309,7 @@ static struct level parse(const struct level *g, uint32_t d_n, const double *sco
 	return out;
 }
 
-/* Mean of a cluster's embeddings, weighted by the scores of the edges that keep it together. */
+/* A cluster's mean embedding, weighted by the scores of its kept edges. */
 static struct nn_var pool(struct nn_tape *t, const struct level *g, struct nn_var h, struct nn_var score,
 			  const bool *kept, const uint32_t *of, uint32_t n)
 {
@@ -327,7 +326,7 @@ static struct nn_var pool(struct nn_tape *t, const struct level *g, struct nn_va
 	return nn_group_mean(t, nn_mul(t, h, weight), of, n);
 }
 
-/* One step of coarsening: the graph of the clusters, or the same where nothing joins or all would. */
+/* One step of coarsening; false, without change: nothing merges, or everything does. */
 static bool coarsen(struct hsdag *s, struct nn_tape *t, struct level *g, struct nn_var *h)
 {
 	uint32_t *of = mq_arena_array(t->arena, g->n, uint32_t);
@@ -348,7 +347,7 @@ static bool coarsen(struct hsdag *s, struct nn_tape *t, struct level *g, struct 
 	return true;
 }
 
-/* Features to log probabilities of devices by cluster; parses on the way. */
+/* Forward pass from features to log probabilities of devices per cluster; parses on the way. */
 static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
 {
 	struct level level = s->base;
@@ -382,8 +381,8 @@ static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
 	return nn_log_softmax(t, nn_mlp(t, &s->place, h), s->cluster_possible);
 }
 
-/* One forward pass serves a whole episode, drawing and learning: the parameters do not change in between, and what
- * dropout leaves out of it is left out of both. */
+/* One forward pass serves a whole episode, sampling and learning: parameters do not change in between, and both see the
+ * same dropout. */
 static void begin_episode(struct hsdag *s, const struct mq_problem *problem)
 {
 	nn_forget(&s->pass);
@@ -396,7 +395,7 @@ static void begin_episode(struct hsdag *s, const struct mq_problem *problem)
 	s->n_drawn = s->n_seen = 0;
 }
 
-/* 1 / step time; a placement that does not fit earns less than any that does, the less the further off. */
+/* Reward: 1 / step time; less than any feasible one for a placement that does not fit, falling with the excess. */
 static double reward(const struct hsdag *s, uint32_t k)
 {
 	double worst_s = s->worst_s > 0 ? s->worst_s : 1;
@@ -425,7 +424,7 @@ static void learn(struct hsdag *s)
 	nn_adam_step(&s->adam, &s->params);
 }
 
-/* ---- proposing ---------------------------------------------------------------------------------------------------- */
+/* ---- proposing ------------------------------------------------------------------------------- */
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
@@ -438,9 +437,9 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_coarse_plan(&s->coarse, device, problem, arena, plan);
 		return MQ_OK;
 	}
-	/* An episode ends with the batch that fills it: only then are all of its scores known. */
+	/* an episode ends with the batch that fills it, when all its scores are known */
 	if (s->n_drawn >= s->episode && s->n_seen == s->n_drawn) {
-		for (uint32_t k = 0; k < s->n_seen; k++) { /* the running mean over about two episodes */
+		for (uint32_t k = 0; k < s->n_seen; k++) { /* running mean over about two episodes */
 			s->n_rewards++;
 			s->baseline += (reward(s, k) - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
 		}
@@ -468,11 +467,11 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	double excess = mq_fit_excess(result);
 
 	if (!(excess > 0)) {
-		if (!(s->worst_s > 0)) /* rewards so far had no scale */
+		if (!(s->worst_s > 0)) /* rewards had no scale so far */
 			s->n_rewards = 0;
 		s->worst_s = fmax(s->worst_s, result->step_time_s);
 	}
-	if (s->n_baselines) { /* they were proposed first */
+	if (s->n_baselines) { /* baselines were proposed first */
 		s->n_baselines--;
 		if (!(excess > 0) && plan->n_configs == 1 && result->step_time_s < s->best_single_s) {
 			s->best_single_s = result->step_time_s;

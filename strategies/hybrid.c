@@ -1,24 +1,22 @@
 /* hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on groups of
  * devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches, schedule, recomputation and ZeRO
- * stage, with memory counted.
+ * stage, within memory.
  *
- * Two families of candidates are walked through: the usual shapes on the whole cluster and parts of it (lib/shapes.h;
- * mixed stages share samples by speed), and pipelines whose stages each lie on devices of one class (a type, or its
- * slow ones), with degrees of their own per class: all pairs of classes in both orders, and from the best of those
- * longer chains; where there is one class, stages of unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h)
- * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it, but
- * for two of each family. Where none fits, all of them are tried with samples divided among ranks, and then with their
- * optimizer on the host, if the software can.
- * The best of the list are screened with the analytic executor, and proposed in the order that it gives, with what
- * contention added to those judged on the same devices; the simulator decides. From the 17th plan on two of three are
- * moves on what was judged so far (lib/moves/refine.h).
+ * Two families of candidates: the usual shapes on the whole cluster and parts of it (lib/shapes.h; mixed stages divide
+ * samples by speed), and pipelines with each stage on devices of one class (a type, or its slow ones) and degrees per
+ * class: all ordered pairs of classes, and longer chains grown from the best of those (beam search); with a single
+ * class, stages of unequal width (hybrid/width.c). A closed-form estimate (hybrid/cost.h) ranks them; a lower bound
+ * (layers divisible) prunes candidates that cannot enter the list, except two of each family. If none fits, all are
+ * tried again with samples divided among ranks (context parallelism), then with an offloaded optimizer, if the software
+ * can. The analytic executor screens the best of the list; they are proposed by screened time, corrected by the
+ * contention seen on the same devices, and simulated. From the 17th plan on, two of three are moves on judged plans
+ * (lib/moves/refine.h).
  *
- * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower
- * bounds of the estimate spared.
+ * --proof: a lower bound over all candidates of these families (hybrid/proof.c), and how many candidates were pruned.
  *
- * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised dynamic programme
+ * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised dynamic program
  * with replicated stages (lib/place/ideal.h) and split op by op by elimination (lib/pase_model.h), for every number of
- * micro-batches, next to the usual shapes without stages.
+ * micro-batches, besides the usual shapes with few stages.
  *
  * Heuristic: the estimate has no contention. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -38,7 +36,7 @@ static const struct mq_opt opts[] = {
 	MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"), MQ_END
 };
 
-/* Estimates s->now; keeps the item where it is among the best and fits. */
+/* Bounds, then estimates s->now; keeps the item if it fits and is good enough for the list. False: the time is over. */
 static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
 	const struct mq_problem *problem = s->cost.problem;
@@ -51,7 +49,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	if (!isfinite(bound))
 		return !s->stopped;
 	mq_hybrid_seen(s, item, s->now.floor_s);
-	s->considered_s = fmin(s->considered_s, 1.5 * bound); /* where it does not fit */
+	s->considered_s = fmin(s->considered_s, 1.5 * bound); /* in case it does not fit */
 	if (bound >= mq_hybrid_worst(s, item)) {
 		s->pruned++;
 		return !s->stopped;
@@ -69,7 +67,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 
 /* ---- the usual shapes --------------------------------------------------------------------------- */
 
-/* Beyond the kinds that a stage has room for, the last one stands for the rest. */
+/* Adds replicas of a type; when the stage's shares are used up, the last one stands for the rest. */
 static void add_share(struct mq_hybrid_stage *stage, uint32_t type, uint32_t replicas)
 {
 	uint32_t i = 0;
@@ -93,7 +91,7 @@ static void set_globals(struct mq_hybrid *s, const struct shape_point *p)
 	s->now.chunks = p->virtual;
 }
 
-static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
+static void set_shape(struct mq_hybrid *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];
 
@@ -124,10 +122,10 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	struct mq_hybrid_item item = { .point = *p };
 
 	if (p->sequence_parallel != shapes_sequence(&s->space, p->tp, p->cp) && p->tp > 1)
-		return true; /* otherwise than the software does it, though it could */
+		return true; /* not as the software does it, though it could */
 	if (p->pp > MQ_HYBRID_MAX_STAGES || (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
-	lay_shape(s, p);
+	set_shape(s, p);
 	return consider(s, &item);
 }
 
@@ -135,7 +133,7 @@ static bool visit_shape(void *context, const struct shape_point *p)
 
 struct menu {
 	uint32_t n;
-	struct mq_hybrid_part part[256]; /* ways to use all devices of one type */
+	struct mq_hybrid_part part[256]; /* ways to use all devices of a type */
 };
 
 static bool tensor_fits(const struct mq_hybrid *s, uint32_t type, uint32_t tp)
@@ -164,7 +162,7 @@ static void fill_menu(const struct mq_hybrid *s, uint32_t type, struct menu *men
 	}
 }
 
-/* Have all types the same degrees, so that the pipeline is a shape? */
+/* Do all parts have the same degrees, so that the pipeline is a shape? */
 static bool same_degrees(const struct mq_hybrid_item *item)
 {
 	for (uint32_t i = 1; i < item->n_parts; i++)
@@ -173,7 +171,7 @@ static bool same_degrees(const struct mq_hybrid_item *item)
 	return true;
 }
 
-static bool lay_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
+static bool set_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
 	uint32_t n = 0;
 
@@ -201,7 +199,7 @@ static bool lay_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 	return true;
 }
 
-/* Can the training software run a typed pipeline with these choices? Layers are dealt out by speed. */
+/* Can the training software run a typed pipeline with these choices, with layers divided by speed? */
 static bool software_runs(const struct mq_hybrid *s, const struct mq_hybrid_item *item, const struct shape_point *p)
 {
 	const struct mq_software *software = s->space.software;
@@ -228,8 +226,8 @@ static bool software_runs(const struct mq_hybrid *s, const struct mq_hybrid_item
 	return true;
 }
 
-/* Would the user have a typed pipeline with these choices? */
-static bool takes(const struct mq_hybrid *s, const struct shape_point *p)
+/* Do the user's constraints allow a typed pipeline with these choices? */
+static bool limits_allow(const struct mq_hybrid *s, const struct shape_point *p)
 {
 	const struct mq_limits *limits = s->cost.problem->limits;
 
@@ -239,12 +237,12 @@ static bool takes(const struct mq_hybrid *s, const struct shape_point *p)
 	       (limits->fix_sync < 0 || limits->fix_sync == p->sync);
 }
 
-/* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
+/* Tries all micro-batches, schedules, recomputations and ZeRO stages of a typed pipeline. */
 static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
 	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
-	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
+	/* in a pipeline ZeRO-2 reduces gradients per micro-batch: ZeRO-2 and 3 only if there is no ZeRO-1 */
 	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
 	bool infer = s->cost.problem->q->train->infer;
 	double batch = s->cost.problem->q->train->batch;
@@ -259,7 +257,7 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 						 .sync = syncs[i / 2 % n_syncs],
 						 .recompute = (uint8_t)(i / (2 * n_syncs)) };
 
-			if ((infer && i) || !takes(s, &p) || !software_runs(s, item, &p))
+			if ((infer && i) || !limits_allow(s, &p) || !software_runs(s, item, &p))
 				continue;
 			item->point = p;
 			set_globals(s, &p);
@@ -275,7 +273,7 @@ struct chain {
 	double score_s;
 };
 
-/* Chains of types that longer ones are made from: the best of each length. */
+/* Beam search: the best chains of one length, by score. */
 struct beam {
 	uint32_t n;
 	struct chain chain[BEAM];
@@ -292,7 +290,7 @@ static void beam_add(struct beam *beam, const struct chain *chain)
 		beam->chain[at] = *chain;
 }
 
-/* All micro-batches, schedules, ... of a chain; its score is the best of them. */
+/* Tries all micro-batches, schedules, ... of a chain; its score is the best of them. */
 static bool try_chain(struct mq_hybrid *s, struct chain *chain)
 {
 	struct mq_hybrid_item item = { .kind = MQ_HYBRID_TYPED, .n_parts = chain->n };
@@ -300,7 +298,7 @@ static bool try_chain(struct mq_hybrid *s, struct chain *chain)
 
 	memcpy(item.part, chain->part, chain->n * sizeof(*chain->part));
 	s->considered_s = INFINITY;
-	if ((s->space.software->runs.unequal_degrees || same_degrees(&item)) && lay_stages(s, &item))
+	if ((s->space.software->runs.unequal_degrees || same_degrees(&item)) && set_stages(s, &item))
 		go_on = each_global(s, &item);
 	chain->score_s = s->considered_s;
 	return go_on;
@@ -314,7 +312,7 @@ static bool has_type(const struct chain *chain, uint32_t type)
 	return false;
 }
 
-/* A chain with one more type, at every place from `first` on, every way to use it. */
+/* Extends a chain by one more type, at every position from `first` on, in every way to use it. */
 static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first, const struct menu *menu,
 		   struct beam *beam)
 {
@@ -334,7 +332,7 @@ static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first
 	return true;
 }
 
-/* Every order of two types, every way to use each; the best of these with a third in every place, and so on. */
+/* Tries every ordered pair of types, every way to use each; extends the best by a third type, and so on. */
 static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 {
 	struct beam *beam = mq_arena_array(s->cost.arena, 2, struct beam), *next = beam + 1;
@@ -358,7 +356,7 @@ static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 	}
 }
 
-/* One schedule after the other of stages whose widths are chosen. */
+/* Tries the schedules of stages with given widths. */
 static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
 	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
@@ -366,14 +364,14 @@ static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	for (uint32_t i = 0; i < 2; i++) {
 		item->point.pipeline = pipes[i];
 		set_globals(s, &item->point);
-		if (takes(s, &item->point) && (s->space.software->runs.unequal_degrees || same_degrees(item)) &&
-		    lay_stages(s, item) && software_runs(s, item, &item->point) && !consider(s, item))
+		if (limits_allow(s, &item->point) && (s->space.software->runs.unequal_degrees || same_degrees(item)) &&
+		    set_stages(s, item) && software_runs(s, item, &item->point) && !consider(s, item))
 			return false;
 	}
 	return true;
 }
 
-/* On devices of one type: stages of unequal width. */
+/* Tries stages of unequal width on devices of one type. */
 static void each_width(struct mq_hybrid *s)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1 };
@@ -408,7 +406,7 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 	struct mq_spot *spot;
 
 	set_globals(s, &item->point);
-	if (!lay_stages(s, item) || !mq_hybrid_estimate(&s->cost, &s->now))
+	if (!set_stages(s, item) || !mq_hybrid_estimate(&s->cost, &s->now))
 		return false;
 	spot = mq_arena_array(arena, s->now.n_stages, struct mq_spot);
 	for (uint32_t i = 0; i < item->n_parts; i++) {
@@ -432,7 +430,7 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 	plan->pipeline = item->point.pipeline;
 	if (s->space.host)
 		mq_switch_set(problem, plan, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
-	/* What belongs to no layer goes with the first stage until a layer was seen, then the last. */
+	/* ops outside of layers: on the first stage before the layers, then on the last */
 	uint32_t outside = 0;
 
 	for (uint32_t op = 0; op < model->n_ops; op++) {
@@ -457,21 +455,20 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 		mq_plan_copy(plan, item->plan, arena);
 		return true;
 	}
-	/* stages on one device each are cut as the estimate dealt the layers; chunks and models without layers as
-	 * shapes.c cuts them */
+	/* plain stages get the layers of the estimate; shapes.c divides chunks, and models without layers */
 	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers) {
 		layers = mq_arena_array(arena, item->point.pp, uint32_t);
-		lay_shape(s, &item->point);
+		set_shape(s, &item->point);
 		if (!mq_hybrid_estimate(&s->cost, &s->now))
 			return false;
 		for (uint32_t i = 0; i < item->point.pp; i++)
 			layers[i] = s->now.stage[i].layers;
 	}
-	/* else this model cannot be cut so */
+	/* false: this model cannot be cut so */
 	return shapes_plan_cut(&s->space, &item->point, layers, arena, plan, &ignored) == MQ_OK;
 }
 
-/* All families, into the list. */
+/* Estimates all families of candidates. */
 static void each_candidate(struct mq_hybrid *s)
 {
 	const struct mq_problem *problem = s->cost.problem;
@@ -515,7 +512,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
-	/* what is slow, or hard to estimate, only where nothing else fits */
+	/* then parts of samples, which are hard to estimate, and offload, which is slow, only if nothing fits */
 	for (uint32_t way = 0;
 	     way < 3 && (!way || mq_tick(problem, (double)NAN, "estimates")) && (!s->n || s->none_fits); way++) {
 		bool parts = way > 0 && !problem->bound, host = way == 2;
@@ -525,7 +522,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->cost.parts = parts;
 		s->space.host = s->cost.host = host;
 		s->n = 0;
-		s->stopped = false; /* half of the time was over, not all */
+		s->stopped = false; /* only this attempt's half of the time was over */
 		for (uint32_t f = 0; f < s->families.n; f++)
 			s->of_family[f] = (struct mq_hybrid_family){ 0 };
 		mq_hybrid_halve(s, problem);
@@ -539,7 +536,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* The next plan of the list that is not known by another name. */
+/* Proposes the next plan of the list without a known equivalent. */
 static bool from_list(struct mq_hybrid *s, struct mq_arena *arena, struct mq_plan *plan)
 {
 	while (s->next < s->n) {
@@ -555,7 +552,7 @@ static bool from_list(struct mq_hybrid *s, struct mq_arena *arena, struct mq_pla
 	return false;
 }
 
-/* The head of the list first; then one more of it for every two moves on what was judged. */
+/* Proposes the head of the list, then one more of it for every two moves. */
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {

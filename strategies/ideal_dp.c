@@ -1,14 +1,12 @@
 /* ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski, Phanishayee, Devanur,
  * Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN graph operators", NeurIPS 2020).
  *
- * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a full pipeline;
- * --objective latency reports the latency of that same pipeline. Method and complexity: see lib/place/ideal.h. Beyond
- * the paper: any number of device types of unequal speed and memory, and stages replicated over several devices (option
- * replicas).
+ * Objective: max-load, the time per sample (per micro-batch) of a full pipeline; --objective latency reports the
+ * latency of the same pipeline. Method and complexity: see lib/place/ideal.h. Beyond the paper: any number of device
+ * types of unequal speed and memory, and stages replicated over several devices (option replicas).
  *
- * On a graph with its own devices (-p model) one plan is proposed and its value printed in the file's unit. Elsewhere
- * one plan per number of micro-batches, once with memory for one micro-batch and once for all that 1F1B keeps in
- * flight; the simulator ranks them.
+ * For a graph with its own devices (-p model), proposes one plan and prints its value in the file's unit. Otherwise,
+ * one plan per number of micro-batches and memory bound, for one micro-batch and for all in flight under 1F1B.
  *
  * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with more ideals than the
  * option allows. SPDX-License-Identifier: Apache-2.0 */
@@ -27,6 +25,6 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 MQ_ENGINE(ideal_dp) = {
 	MQ_ENGINE_HEAD("ideal-dp"),
 	.summary = "optimal contiguous pipeline by dynamic programming over ideals",
-	/* optimal in its own objective, among contiguous pipelines */
+	/* optimal in max-load, among contiguous pipelines */
 	MQ_PLACE_ENGINE,
 };

@@ -1,18 +1,17 @@
-/*
- * ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program cbc.
+/* ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program cbc.
  *
- * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0) any sets; with
- * `phases` the largest forward load plus the largest backward one, which a pipeline that turns around between the
- * passes (GPipe) takes per sample; latency, the time of one sample, with `pieces` sets per accelerator. See
- * ip/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along many orders
- * where that is faster, with a bound from the paths of the graph (ip/place_latency.h), beside which the program's own
- * is weak; stops at the time limit and reports the gap that is left. Proposes one plan: the best placement found.
- * Exponential in the worst case: programs of more than `columns` columns are refused.
+ * Objectives: max-load over contiguous or (contiguous=0) any sets; with `phases`, the largest forward load plus the
+ * largest backward load, which is the time per sample of a pipeline that finishes the forward pass before the backward
+ * pass (GPipe); latency, the time of one sample, with `pieces` sets per accelerator. See ip/place_ip.h. Starts from the
+ * linearised dynamic program or, for latency, from the best sets along many orders if faster; its bound on latency
+ * comes from the paths of the graph (ip/place_latency.h), as the program's own is weak. Stops at the time limit and
+ * reports the remaining gap. Proposes one plan, the best placement found. Exponential in the worst case: programs with
+ * more than `columns` columns are refused.
  *
- * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that repeat. Without an
- * option micro-batches are the fewest with which the linearised pipeline fits; where the simulator finds it too large
- * all the same, more of them are tried, in half the time. Not modelled: replicated stages, tensor splits, fill and
- * drain of the pipeline.
+ * Under a time limit the answer depends on the machine: raise it until the gap is 0 for reproducible answers. By
+ * default it takes the fewest micro-batches with which the linearised pipeline fits; if the simulator finds the plan
+ * too large, it doubles them, with half the time limit. Not modelled: replicated stages, tensor splits, fill and drain
+ * of the pipeline.
  *
  * link: igraph
  * SPDX-License-Identifier: Apache-2.0 */
@@ -32,7 +31,7 @@ struct ip_engine {
 	double seconds, gap;
 	bool done;
 	struct mq_place_again again;
-	uint32_t next, tries; /* micro-batches to try first; programs solved */
+	uint32_t next, tries; /* next micro-batches to try, 0 = none; programs solved */
 };
 
 static const struct mq_opt opts[] = {
@@ -84,7 +83,7 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 	return MQ_OK;
 }
 
-/* As many devices as stages are allowed: one each. */
+/* Limits the devices to the number of stages allowed, first types first. */
 static void keep_stages(const struct mq_problem *problem, struct mq_place *place, struct mq_arena *arena)
 {
 	const struct mq_limits *l = problem->limits;
@@ -113,8 +112,8 @@ static void report(const struct mq_problem *problem, const char *what, const str
 		       100 * fmin(1, gap));
 }
 
-/* The problem at the fewest micro-batches with which the linearised pipeline fits; at the most where none does, for
- * the sets of the integer program need not be contiguous. */
+/* The problem at the fewest micro-batches with which the linearised pipeline fits; if none does, at the most, as the
+ * integer program's sets need not be contiguous. */
 static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem, struct mq_arena *arena,
 				 struct mq_place_model *model, struct mq_ideal_result *line, struct mq_err *err)
 {
@@ -122,7 +121,7 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 	bool own = problem->q->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
 	uint32_t m = s->micro_batches ? s->micro_batches : s->next ? s->next : 1;
 
-	if (own && !s->micro_batches) /* one sample each */
+	if (own && !s->micro_batches) /* one sample per micro-batch */
 		m = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	for (;;) {
 		uint32_t n = problem->q->cluster->n_devices;
@@ -176,7 +175,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (latency && line.n_stages &&
 	    (!o.start || mq_place_latency(&model.place, &line, arena) < mq_place_latency(&model.place, o.start, arena)))
 		o.start = &line;
-	s->tries++; /* each further one has half the time */
+	s->tries++; /* halves the next time limit */
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))
 		return mq_fail(err, MQ_ENOPLAN, "engine 'ip': %s",

@@ -1,10 +1,9 @@
-/* local_search.c - local search for the least max-load from random starts: the best move of one op group until no move
- * gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
+/* local_search.c - local search for the least max-load from random starts: steepest descent by moves of one op group (a
+ * baseline of Tarnawski et al., NeurIPS 2020, with ten starts).
  *
- * Objective: load of the most loaded device, sets contiguous or not (lib/place/place.h). Each proposal is one start;
- * the seed decides them. Memory is respected: where no start fits, or the simulator finds every plan too large, the
- * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Objective: max-load over contiguous or other sets (lib/place/place.h). One proposal per start; starts are seeded. If
+ * no start fits, or the simulator finds every plan too large, repeats all starts with twice as many micro-batches.
+ * O(groups x devices x signals of a group) per move. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"
@@ -26,12 +25,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	s->best = INFINITY;
 	s->micro_batches = 1;
-	if (problem->q->model->devices.time_unit_s > 0) /* one sample each */
+	if (problem->q->model->devices.time_unit_s > 0) /* one sample per micro-batch */
 		s->micro_batches = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	return MQ_OK;
 }
 
-/* Twice as many micro-batches and all starts again; false: there are no more, or none would help. */
+/* Restarts with twice as many micro-batches; false: not at the end, no such number, or it would not help. */
 static bool start_again(struct local_search *s, const struct mq_problem *problem)
 {
 	double m = 2.0 * s->micro_batches;

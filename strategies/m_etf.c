@@ -1,7 +1,6 @@
-/* m_etf.c - Baechi's m-etf: the task and device that can start first. (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta,
- * "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020). Method and differences:
- * lib/baechi.h. One plan is proposed; the makespan of its schedule is the engine's objective.
- * SPDX-License-Identifier: Apache-2.0 */
+/* m_etf.c - Baechi's m-etf: the task and device with the earliest start first (Jeon, Cai, Srivastava, Jiang, Ke, Meng,
+ * Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020). Method and differences: lib/baechi.h.
+ * Proposes one plan; its makespan is the engine's objective. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/baechi.h"
 

@@ -1,12 +1,12 @@
-/* m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme (Jeon, Cai,
- * Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, after
- * Hanen and Munier's small-communication-time schedules). Method: lib/baechi.h.
+/* m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear program (Jeon, Cai, Srivastava,
+ * Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, after Hanen and
+ * Munier's small-communication-time schedules). Method: lib/baechi.h.
  *
  *   min w;  s_i + p_i + c_ij x_ij <= s_j;  sum_children x >= |children| - 1;
  *   sum_parents x >= |parents| - 1;  s_i + p_i <= w;  0 <= x <= 1
  *
- * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the devices.
- * One plan is proposed. Programmes of more than 200,000 columns are refused. SPDX-License-Identifier: Apache-2.0 */
+ * j is i's favourite child if x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the devices.
+ * Proposes one plan. Refuses programs with more than 200,000 columns. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"
@@ -16,7 +16,7 @@
 struct m_sct {
 	struct mq_list_engine list;
 	double seconds;
-	const uint32_t *favourite; /* while proposing */
+	const uint32_t *favourite; /* valid while proposing */
 };
 
 static const struct mq_opt opts[] = {
@@ -53,7 +53,7 @@ static void add_start_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t
 	}
 }
 
-/* At most one favourite child, and one favourite parent, of each task. */
+/* At most one favourite child and one favourite parent per task. */
 static void add_degree_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t x0)
 {
 	for (uint32_t v = 0; v < t->n; v++) {

@@ -6,15 +6,15 @@
 #include "lib/classes.h"
 #include "lib/plans.h"
 
-/* ---- cache: what was asked once ----------------------------------------------------------------- */
+/* ---- cache of cost queries --------------------------------------------------------------------- */
 
 enum { N_ANSWERS = 10 };
-/* Devices of a type whose speeds differ by less are planned as one. */
+/* Relative difference in speed up to which devices of a type are planned as equal. */
 static const double SAME = 0.05;
 
-/* Room for the answer of a question, for good; *known says whether it is there. */
-static double *look_up(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint32_t b, uint32_t d, uint64_t e,
-		       bool *known)
+/* The cached answer of a query, [N_ANSWERS] zeroes if new; *known: it was cached. */
+static double *cached(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint32_t b, uint32_t d, uint64_t e,
+		      bool *known)
 {
 	uint64_t key = mq_map_mix((uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | d, e);
 	uint32_t before = c->asked.n, at = mq_map_add(&c->asked, key);
@@ -46,7 +46,7 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 	return sum;
 }
 
-/* Device seconds of a block's kernels on one of tp ranks, launches apart. */
+/* Busy seconds of a block's kernels on one of tp ranks, without launches. */
 static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
 {
 	const struct mq_costs *costs = c->problem->costs;
@@ -63,7 +63,7 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 	return sum;
 }
 
-/* Forward seconds of the block's ops that selective recomputation runs again. */
+/* Forward seconds of the block's ops that selective recomputation repeats. */
 static double again_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
 {
 	const struct mq_problem *problem = c->problem;
@@ -80,11 +80,12 @@ static double again_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_
 	return sum;
 }
 
-/* value: forward and backward of a layer, head and tail; updates of each; selective recomputation of a layer. */
+/* Seconds: [0] forward, [1] backward of a layer; [2] head, [3] tail; [4-6] updates of these; [7] selective
+ * recompute. */
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
 	bool known;
-	double *value = look_up(c, 1, type, tp, 0, samples, &known);
+	double *value = cached(c, 1, type, tp, 0, samples, &known);
 	const uint32_t *rank = c->type[type].rank;
 
 	if (known)
@@ -105,12 +106,12 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return value;
 }
 
-/* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any size
- * near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
+/* Busy seconds of a layer, head and tail. `spread`: the least for these samples over shares of nearby sizes, as the
+ * replicas of a stage may differ, and ranks with experts get the tokens of others. */
 static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
 {
 	bool known;
-	double *value = look_up(c, 5, type, tp, spread, samples, &known);
+	double *value = cached(c, 5, type, tp, spread, samples, &known);
 	double experts = c->problem->q->model->experts ? 64 : 8, n = spread ? ceil(samples / 4.0) : samples;
 	double last = spread ? experts * samples : samples, step = fmax(1, floor((last - n) / 64));
 
@@ -129,7 +130,7 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return value;
 }
 
-/* A block's part of the answer to ask_memory. */
+/* Adds a block to the answer of ask_memory. */
 static void add_memory(const struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 		       const struct mq_hybrid_stage *stage, uint32_t samples, uint32_t block, double *value)
 {
@@ -155,15 +156,15 @@ static void add_memory(const struct mq_hybrid_cost *c, enum mq_sync sync, enum m
 	}
 }
 
-/* value: layer, head, tail held; layer, head, tail kept; parameters of layer, head, tail (elements); what a layer
- * computes again. */
+/* Bytes, each of layer, head, tail: [0-2] static, [3-5] activations; [6-8] parameters (elements); [9] recomputed
+ * activations of a layer. */
 static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
 	const struct mq_costs *costs = c->problem->costs;
 	bool known, by_layer = costs->memory_by_layer && costs->memory_by_layer(costs->context, recompute);
 	double *value =
-		look_up(c, c->host ? 6 : 2, stage->t, sync, recompute, (uint64_t)stage->d << 32 | samples, &known);
+		cached(c, c->host ? 6 : 2, stage->t, sync, recompute, (uint64_t)stage->d << 32 | samples, &known);
 	struct mq_arena_mark mark = mq_arena_mark(&c->scratch);
 	double(*of)[N_ANSWERS] = known ? NULL : mq_arena_alloc(&c->scratch, c->blocks.n * sizeof(*of));
 
@@ -179,12 +180,12 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 	return value;
 }
 
-/* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
+/* Latency and seconds per byte of the gradient all-reduce over a stage's replicas. */
 static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
 {
 	bool known;
 	double *value =
-		look_up(c, 3, stage->rank[0], stage->t, stage->d, (uint64_t)stage->stride << 32 | stage->inner, &known);
+		cached(c, 3, stage->rank[0], stage->t, stage->d, (uint64_t)stage->stride << 32 | stage->inner, &known);
 	const double small = 1e5, large = 1e8;
 	double small_s, large_s;
 
@@ -209,7 +210,7 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
 {
 	bool known;
-	double *value = look_up(c, 4, src, dst, 0, (uint64_t)bytes, &known);
+	double *value = cached(c, 4, src, dst, 0, (uint64_t)bytes, &known);
 	double seconds;
 
 	if (!known)
@@ -223,14 +224,14 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 
 struct stage_times {
 	double layer;        /* s per micro-batch and layer */
-	double sure;         /* of it what no plan of these stages does without; 0 unless --proof asks */
-	double sure_fixed;   /* likewise of `fixed` */
-	double fixed;        /* head or tail, transfers */
-	double most_samples; /* of the replica with most */
-	double part;         /* of a sample that a rank has, where context parallelism leaves no whole one; else 1 */
+	double sure;         /* lower bound of `layer` for any plan of these stages; 0 unless --proof asks */
+	double sure_fixed;   /* lower bound of `fixed` */
+	double fixed;        /* s per micro-batch of head or tail */
+	double most_samples; /* samples of the replica with most */
+	double part; /* fraction of a sample per rank under context parallelism with less than one each; else 1 */
 };
 
-/* The devices that have what comes after the last layer: of a V those of the first layers. */
+/* The stage with the ops after the last layer: in V schedules that of the first layers. */
 static uint32_t tail_stage(const struct mq_hybrid_candidate *k)
 {
 	return mq_pipeline_is_v(k->pipeline) ? 0 : k->n_stages - 1;
@@ -245,10 +246,10 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] + again + work[1];
 }
 
-/* Seconds that ranks which share a sample spend on a layer's exchanges, none of it hidden behind attention: keys and
- * values go around their ring, and again backward with their gradients; Ulysses deals heads in place of tokens out, and
- * back, of queries, keys, values and the output. */
-static double exchange_time(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage, double samples)
+/* Seconds of context-parallel communication of a layer, without overlap: ring attention passes keys and values around,
+ * and in the backward pass also their gradients; Ulysses exchanges heads for tokens by all-to-all, of queries, keys and
+ * values, and back of the output. */
+static double context_comm(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage, double samples)
 {
 	const struct mq_model *m = c->problem->q->model;
 
@@ -258,14 +259,14 @@ static double exchange_time(struct mq_hybrid_cost *c, const struct mq_hybrid_sta
 	double queries_B = samples * m->seq * m->hidden / stage->t * mq_dtype_size(c->problem->q->train->dtype);
 	double keys_B = 2 * queries_B * (m->kv_heads ? m->kv_heads : m->heads) / m->heads,
 	       dealt = stage->inner / stage->ring;
-	uint32_t last = stage->rank[(stage->inner - 1) * stage->t], first = stage->rank[0]; /* the longest way */
+	uint32_t last = stage->rank[(stage->inner - 1) * stage->t], first = stage->rank[0]; /* the longest hop */
 	double around_s = stage->ring > 1 ? ask_transfer(c, last, first, floor(keys_B)) : 0;
 	double deal_s = dealt > 1 ? ask_transfer(c, last, first, floor((2 * queries_B + keys_B) * (1 - 1 / dealt))) : 0;
 
 	return (infer ? 1 : 3) * (stage->ring - 1) * around_s + (infer ? 1 : 2) * deal_s;
 }
 
-/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
+/* Times of a stage. Samples follow speed on mixed devices unless the candidate is even: time = S / sum of speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s, double samples,
 		       struct stage_times *out)
 {
@@ -282,7 +283,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
-		if (c->problem->bound) { /* for --proof alone */
+		if (c->problem->bound) { /* only for --proof */
 			const double *busy = ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
 						      stage->n_shares > 1 || c->problem->q->model->experts);
 
@@ -297,7 +298,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	}
 	out->layer = slowest;
 	out->most_samples = mean;
-	if (stage->n_shares > 1 && !k->even && out->part == 1) { /* shares are whole samples */
+	if (stage->n_shares > 1 && !k->even && out->part == 1) { /* shares are whole numbers of samples */
 		out->layer = 0;
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
@@ -307,15 +308,16 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
-	out->layer = out->layer * out->part + exchange_time(c, stage, out->part * mean);
+	out->layer = out->layer * out->part + context_comm(c, stage, out->part * mean);
 	out->fixed = out->part * ((s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0));
-	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
+	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* samples as divisible */
 	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
 
-/* Most layers first where they are fast: the least B with sum floor((B - fixed) / layer) >= L. */
-static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k, const struct stage_times *time)
+/* Balances layers over the stages: the least B with sum floor((B - fixed) / layer) >= L, by bisection. */
+static bool balance_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k,
+			   const struct stage_times *time)
 {
 	uint32_t left = c->n_layers;
 	double low = 0, high = 0;
@@ -342,7 +344,7 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 		k->stage[s].layers = (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
 	for (uint32_t s = 0; s < k->n_stages; s++)
 		left -= k->stage[s].layers < left ? k->stage[s].layers : left;
-	while (left) { /* the last few to where they hurt least */
+	while (left) { /* the last few to where they cost least */
 		uint32_t best = 0;
 		double least = INFINITY;
 
@@ -358,9 +360,9 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	return true;
 }
 
-/* Micro-batches whose activations a rank holds at its fullest, in those of all its layers. Of an interleaved schedule
- * the chunks run before the first backward pass (Megatron core); a V holds on every rank as many as the first rank of
- * 1F1B, its weight gradients wait for the end. */
+/* Most micro-batches in flight on a rank, weighted by its share of layers. Interleaved: the chunks that run before the
+ * first backward pass (Megatron core); V: on every rank as many as on the first rank of 1F1B, as its weight gradients
+ * wait for the end. */
 static double in_flight(const struct mq_hybrid_candidate *k, uint32_t s)
 {
 	const struct mq_pipeline_kind *kind = mq_pipeline_kind(k->pipeline);
@@ -373,8 +375,8 @@ static double in_flight(const struct mq_hybrid_candidate *k, uint32_t s)
 	return fmin(m, kind->rounds ? (2 * (p - s - 1) + (chunks - 1) * p + 1) / chunks : p - s);
 }
 
-/* Bytes that a stage lacks. No plan of the stage needs less than this counts: what lies there only while an op runs is
- * left out, so that nothing that fits is dropped. */
+/* Bytes by which a stage exceeds memory: a lower bound, without what lives only while an op runs, so that no plan that
+ * fits is dropped. */
 static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			   const struct stage_times *time)
 {
@@ -385,7 +387,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	double away = fmin(stage->layers, mq_software_of(c->problem)->offload_layers);
 	double held = stage->layers * m[0] + (first ? m[1] : 0) + (last ? m[2] : 0);
 	double kept = flight * ((stage->layers - away) * m[3] + (first && !v ? m[4] : 0));
-	if (last) /* what it keeps has gone when the layer before it is computed again; of a V it is there once */
+	if (last) /* the tail's are freed before the layer in front of it is recomputed; a V holds them once */
 		kept += (v ? 0 : flight - 1) * m[5] + fmax(m[5], m[9]);
 	else
 		kept += m[9];
@@ -397,7 +399,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	return excess;
 }
 
-/* Optimizer step of a stage. */
+/* Seconds of a stage's optimizer step. */
 static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			   const struct stage_times *time)
 {
@@ -410,10 +412,10 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
 }
 
-/* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can run: the
- * last backward pass for gradients, every pass for parameters that are gathered as they are used. */
-static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-			const struct stage_times *time, double *beside, double *after)
+/* Seconds of a stage's gradient and parameter collectives per step. *beside: compute that can overlap them, the last
+ * backward pass for gradients, every pass with ZeRO-3; *after: exposed all-gather of new parameters. */
+static double gradient_comm(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			    const struct stage_times *time, double *beside, double *after)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
@@ -429,12 +431,12 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 	*beside = 2.0 / 3 * stage->layers * time->layer;
 	if (k->sync == MQ_SYNC_ALLREDUCE)
 		return once;
-	*after = mq_software_of(c->problem)->overlap_param_gather ? 0 : once / 2; /* new parameters, gathered */
+	*after = mq_software_of(c->problem)->overlap_param_gather ? 0 : once / 2; /* all-gather of new parameters */
 	return once / 2;
 }
 
-/* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last layer's
- * part at least remains; `sure`: no more than that is counted. */
+/* Exposed gradient sync of a stage plus its optimizer step. With overlap, at least the last layer's part is exposed;
+ * `sure` counts no more than that. */
 static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			 const struct stage_times *time, bool sure)
 {
@@ -442,7 +444,7 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 
 	if (c->problem->q->train->infer || k->stage[s].d == 1)
 		return update;
-	double all = exchanges(c, k, s, time, &beside, &after);
+	double all = gradient_comm(c, k, s, time, &beside, &after);
 
 	if (k->sync != MQ_SYNC_ZERO3 && !mq_software_of(c->problem)->overlap_grads)
 		return update + after + all;
@@ -454,7 +456,7 @@ void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 {
 	const struct mq_hybrid_type *type = &c->type[0];
 	double samples = c->problem->q->train->batch / candidate->micro_batches;
-	/* the stage in question is number 1 of three, or 0 or 1 of two */
+	/* the stage is number 1 of three, or 0 or 1 of two */
 	uint32_t s = first ? 0 : 1;
 	struct mq_hybrid_candidate k = { .n_stages = first || last ? 2 : 3,
 					 .micro_batches = candidate->micro_batches,
@@ -487,7 +489,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	for (uint32_t s = 0; s < k->n_stages; s++)
 		if (!time_stage(c, k, s, samples, &time[s]))
 			return false;
-	if (!deal_layers(c, k, time))
+	if (!balance_layers(c, k, time))
 		return false;
 	k->excess_B = -INFINITY;
 	for (uint32_t s = 0; s < k->n_stages; s++) {
@@ -507,13 +509,12 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	return isfinite(k->step_s);
 }
 
-/* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches after the
- * first one has come through the stages before it, and the last one goes back through them; of that, weight
- * gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a share b remains; of a
- * V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T
- * >= M w_s + b sum of w_j before it; the deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the
- * layers must fit in. */
-static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
+/* Lower bound of the step time of these stages, with layers divisible. A stage computes its M micro-batches after the
+ * first one passed the stages before it, and the last one returns through them; of this bubble, zb-h1 can move weight
+ * gradients and an interleaved schedule waits for one chunk: a share b remains; for a V, whose wait is a forward pass
+ * of any length, b = 0. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; all hold
+ * with equality for w_s = T/M (1 - b/M)^(s-1), and all layers must fit. */
+static double step_floor(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
 {
 	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
 	double b = mq_pipeline_is_v(k->pipeline) ? 0 : mq_pipeline_bubble(k->pipeline, k->chunks);
@@ -528,9 +529,9 @@ static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_t
 	return m * busy / room * (1 - 1e-8); /* step times are rounded to nine digits */
 }
 
-/* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers: no stage takes
- * longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum` holds every layer at least at
- * the fastest stage's time; and some stage has its even share of the layers or more, whose gradients it exchanges. */
+/* The estimate is (m - b) most + b sum + sync, b the bubble factor. For any division of the layers: no stage takes
+ * longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum` has every layer at least at the
+ * fastest stage's time; some stage has at least its even share of layers, whose gradients it exchanges. */
 double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
@@ -550,13 +551,13 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
 	double bound = (k->micro_batches - b) * most + b * sum + sync;
 
-	k->floor_s = floor_of(k, time, c->n_layers);
-	return bound * (1 - 1e-12); /* rounding must not drop what is equal */
+	k->floor_s = step_floor(k, time, c->n_layers);
+	return bound * (1 - 1e-12); /* rounding must not drop ties */
 }
 
 /* ---- start -------------------------------------------------------------------------------------- */
 
-/* Samples per second of the layers on one device. */
+/* Samples per second of the whole model on one device. */
 static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
 {
 	double sum = 0, s[2];
@@ -568,7 +569,7 @@ static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
 	return sum > 0 ? 1 / sum : 0;
 }
 
-/* The type that a class belongs to: its own, or one of the same devices that is hardly faster or slower. */
+/* The type of a device class: one of the same device type and nearly the same speed, else a new one. */
 static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
 {
 	const struct mq_device *d = &c->problem->q->cluster->device[rank];

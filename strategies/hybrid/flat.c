@@ -1,4 +1,4 @@
-/* flat.c - candidates of models without layers: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
+/* flat.c - candidates for models without layers: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/hybrid.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "lib/plans.h"
 
 enum { SHORT = 4 };
-static const double MOST_WORK = 1e9; /* a second or so */
+static const double MOST_WORK = 1e9; /* about a second */
 
-/* Seconds to exchange a stage's gradients, an even part of all, over its replicas: first ranks. */
+/* Seconds to all-reduce the gradients of a stage, assumed an even part of all, over its replicas' first ranks. */
 static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint32_t stage)
 {
 	const struct shape_set *set = &s->space.set[p->set];
@@ -30,7 +30,7 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 	return seconds;
 }
 
-/* Seconds of both passes of the whole model over so many samples on the fastest device. */
+/* Seconds of both passes of the whole model for these samples on the fastest device. */
 static double passes_s(struct mq_hybrid *s, double samples)
 {
 	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
@@ -54,8 +54,8 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 	struct mq_hybrid_item item = { .kind = MQ_HYBRID_SHAPE, .point = *p };
 	double speed = 0, slowest = INFINITY, work;
 
-	/* Long pipelines come from the dynamic programme, which knows where to cut; recomputation and sharded
-	 * gradients are for layers. */
+	/* The dynamic program makes long pipelines, as it knows where to cut; recomputation and sharded gradients are
+	 * for layers. */
 	if (((p->pp > SHORT || p->virtual > SHORT) && !s->space.problem->limits->fix_pp) ||
 	    p->recompute != MQ_RECOMPUTE_NONE || p->sync > MQ_SYNC_ZERO1)
 		return true;
@@ -95,8 +95,7 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 		mq_hybrid_keep(s, &item);
 }
 
-/* Steps of the linearised dynamic programme: stages between any two ops, on any number of each type's devices, of as
- * many replicas as there are. */
+/* Operations of the linearised dynamic program: intervals of ops x device states x replica counts. */
 static double work_of(const struct mq_place *p)
 {
 	double states = 1, replicas = 0;
@@ -123,7 +122,7 @@ static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, 
 
 	MQ_TRY(mq_place_from_problem(problem, micro_batches, in_flight, scratch, &model, err));
 	if (work_of(&model.place) > MOST_WORK)
-		return MQ_OK; /* the other families remain */
+		return MQ_OK; /* too large: the other families remain */
 	MQ_TRY(mq_ideal_solve(&model.place, &o, scratch, &r, err));
 	if (r.stopped)
 		return MQ_DONE;
@@ -136,7 +135,7 @@ static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, 
 	return MQ_OK;
 }
 
-/* The best split of every op, where its graph is narrow enough to be solved at once. */
+/* Adds the best split of every op, if the graph is narrow enough for elimination. */
 static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, struct mq_arena *scratch,
 				struct mq_err *err)
 {

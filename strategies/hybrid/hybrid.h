@@ -1,5 +1,5 @@
-/* hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, screening of
- * its best, bounds, and candidates of models without layers. SPDX-License-Identifier: Apache-2.0 */
+/* hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, their
+ * screening, bounds, candidates for models without layers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HYBRID_HYBRID_H
 #define MQ_HYBRID_HYBRID_H
 
@@ -14,10 +14,10 @@ enum {
 	MQ_HYBRID_OF_FAMILY = 2,
 	MQ_HYBRID_ASKED = 128
 };
-/* HEAD: plans of the list that come first; then one for every two moves on what was judged. OF_FAMILY: items of a family
- * that no other drives out of the list, of its first ASKED / 2 candidates. */
+/* HEAD: plans of the list that come first; then one for every two moves. OF_FAMILY: items of a family that other
+ * families cannot evict, among its first ASKED / 2 candidates. */
 
-/* pp stages of dp x tp devices of a type, from its `first` device on. */
+/* pp stages of dp x tp devices each of a type, from its device number `first` on. */
 struct mq_hybrid_part {
 	uint32_t type, tp, dp, pp, first;
 };
@@ -26,21 +26,21 @@ enum mq_hybrid_kind { MQ_HYBRID_SHAPE, MQ_HYBRID_TYPED, MQ_HYBRID_READY };
 
 struct mq_hybrid_item {
 	enum mq_hybrid_kind kind;
-	const struct mq_plan *plan; /* MQ_HYBRID_READY: made when it was found */
-	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
+	const struct mq_plan *plan; /* MQ_HYBRID_READY: the plan */
+	struct shape_point point;   /* the shape; of typed pipelines micro-batches, sync, ... */
 	uint32_t n_parts;
 	struct mq_hybrid_part part[MQ_HYBRID_MAX_PARTS];
 	double step_s;        /* estimated, then screened */
-	double rank_s;        /* order of screening: the estimate; 0 = surely */
-	uint32_t order, like; /* like: plans of its family before it, see mix in list.c */
-	uint32_t family;      /* index in mq_hybrid.families: those that use the devices alike */
+	double rank_s;        /* order of screening: the estimate; 0 = always screened */
+	uint32_t order, like; /* like: plans of its family ranked before it, see mix in list.c */
+	uint32_t family;      /* index in mq_hybrid.families */
 };
 
 struct mq_hybrid_family {
-	uint32_t kept, asked; /* items in the list; candidates that might have been */
+	uint32_t kept, asked; /* items in the list; candidates admitted while the list was full */
 };
 
-/* Judged plans of the list on the same devices: the sum of how far they were above their screened times. */
+/* Contention on a set of devices: judged plans and the sum of simulated / screened times, both plus 1. */
 struct mq_hybrid_use {
 	uint32_t n;
 	double sum;
@@ -52,68 +52,68 @@ struct mq_hybrid {
 	struct shape_space space;
 	struct mq_hybrid_cost cost;
 	struct mq_hybrid_candidate now;
-	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
+	struct mq_hybrid_item *list; /* [keep] by rank_s; screened ones first, as proposed */
 	uint32_t n, n_screened, next, n_ticks;
-	struct mq_map uses; /* of devices; index into of_use */
+	struct mq_map uses; /* sets of devices; index into of_use */
 	struct mq_hybrid_use *of_use;
-	uint32_t use_room, asked[64]; /* asked: a ring, of_use of each proposal */
-	bool none_fits;               /* of those screened */
-	double worst_s;               /* of the last one of the list that may go */
+	uint32_t use_room, asked[64]; /* asked: ring, of_use index of each proposal */
+	bool none_fits;               /* no screened plan fits */
+	double worst_s;               /* rank_s of the item evicted next */
 	struct mq_map families;       /* index into of_family */
 	struct mq_hybrid_family *of_family;
 	uint32_t family_room;
 	uint64_t seen, pruned, estimated;
-	double listed_s;     /* best of the list, judged; moves leave its space */
-	double considered_s; /* least estimate (or what a bound promises) of the last chain */
-	bool stopped, cut;   /* estimates of this way, of any way, ended before all were made */
-	bool selective;      /* it would save something */
-	struct mq_map flat;  /* models without layers: samples; index into flat_s, seconds of both passes */
+	double listed_s;     /* best judged time of plans of the list, without moves */
+	double considered_s; /* least estimate (or bound) of the last chain */
+	bool stopped, cut;   /* the time ended before all estimates were made: of this attempt, of any */
+	bool selective;      /* see mq_selective_saves */
+	struct mq_map flat;  /* models without layers: samples -> index into flat_s, seconds of both passes */
 	double *flat_s;
 	uint32_t flat_room;
-	double until_s; /* seconds left at which estimates, or screens, are over; -inf: there is no end of time */
+	double until_s; /* seconds left at which estimates or screens end; -inf: no time limit */
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */
 	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
 		     struct mq_plan *plan);
-	struct mq_hybrid_proof *proof; /* NULL: nobody asked for bounds */
-	uint64_t turn, heard, moved;   /* moved: bit of each waiting proposal, made by refinement */
+	struct mq_hybrid_proof *proof; /* NULL: --proof was not given */
+	uint64_t turn, heard, moved;   /* moved: bit per pending proposal, made by refinement */
 };
 
 /* ---- the list (list.c) */
 
-/* The estimate that a candidate of this family has to beat to be kept; finds its family. */
+/* The estimate that a candidate must beat to be kept; sets its family. */
 double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item);
-/* In a given time what comes next has half of what is left, so that some plan is judged. False: it is over. */
+/* Under a time limit, gives the next step half of the time left. mq_hybrid_time: false when it is over. */
 void mq_hybrid_halve(struct mq_hybrid *s, const struct mq_problem *problem);
 bool mq_hybrid_time(const struct mq_hybrid *s, const struct mq_problem *problem, const char *what);
-/* Adds a candidate that was asked about above. Where the list is full the last one goes, of a family that has more
- * than two: no family hides the others. */
+/* Adds a candidate after mq_hybrid_worst. A full list evicts the last item of a family with more than OF_FAMILY, so
+ * that no family crowds out the others. */
 void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
-/* Degrees that the user fixed are those of one shape: the other families have several. */
+/* Did the user fix degrees? They are those of one shape, while the other families have several. */
 bool mq_hybrid_shapes_only(const struct mq_limits *limits);
-/* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays behind. */
+/* Screens the best of the list and sorts them by screened time; drops those that do not fit; unscreened ones follow. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
 
-/* The next of the list, at s->next: the least screened time, with what contention added to others on its devices. */
+/* Moves the next item to s->next: the least screened time, with the contention seen on its devices. */
 void mq_hybrid_choose(struct mq_hybrid *s);
-/* The simulator's answer to a plan of the list, over its screened time. */
+/* Records simulated / screened time of a plan of the list. */
 void mq_hybrid_contends(struct mq_hybrid *s, uint64_t turn, double ratio);
 
 /* ---- stages of unequal width on one type (width.c) */
 
-/* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync and
- * recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
+/* Calls `visit` for the best division of the devices into stages of dp x tp, for several limits on dp, under s->now's
+ * micro-batches, sync and recomputation; `item` carries these and gets the parts. False: visit said stop. */
 bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
 		      struct mq_hybrid_item *item);
 
-/* ---- what no candidate is below (proof.c); all but the last do nothing where nobody asked */
+/* ---- lower bound over all candidates (proof.c); all but the last do nothing without --proof */
 
 void mq_hybrid_proof_init(struct mq_hybrid *s, const struct mq_problem *problem);
-/* A candidate that no simulated step is below floor_s of. */
+/* Records a candidate with a lower bound of its simulated step time. */
 void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s);
-/* The simulator's answer to a plan of the list. */
+/* Records the simulated result of a plan of the list. */
 void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const struct mq_result *result);
-/* Seconds that no simulated step of a candidate seen is below. Needs s->proof. */
+/* Lower bound of the simulated step time over all candidates seen. Needs s->proof. */
 double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* ---- models without layers (flat.c) */

@@ -1,17 +1,17 @@
-/* list.c - what the hybrid planner keeps, and in which order: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
+/* list.c - the hybrid planner's list of candidates: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/hybrid.h"
 #include "lib/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Candidates of a family have the same degrees, but for how replicas divide samples and sequences among them: the
- * estimate knows little of that. */
+/* A family: candidates with the same degrees, except how replicas divide samples and sequences, which the estimate
+ * hardly tells apart. */
 static uint64_t family_of(const struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
 	const struct shape_point *p = &item->point;
-	/* without layers the estimate knows little of stages: each number of micro-batches is looked at; a V has both
-	 * ends on the same devices */
+	/* without layers the estimate is weak on stages, so each number of micro-batches is a family; a V has both ends
+	 * on the same devices */
 	uint32_t shape[] = { p->set,
 			     p->tp,
 			     p->pp,
@@ -44,8 +44,8 @@ double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	return s->worst_s;
 }
 
-/* The last of the list that may go. */
-static uint32_t last_free(const struct mq_hybrid *s)
+/* The last item that may be evicted. */
+static uint32_t evictable(const struct mq_hybrid *s)
 {
 	for (uint32_t i = s->n; i-- > 0;)
 		if (s->of_family[s->list[i].family].kept > MQ_HYBRID_OF_FAMILY)
@@ -58,7 +58,7 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 	uint32_t at = s->n;
 
 	if (s->n == s->keep) {
-		uint32_t gone = last_free(s);
+		uint32_t gone = evictable(s);
 
 		s->of_family[s->list[gone].family].kept--;
 		memmove(&s->list[gone], &s->list[gone + 1], (s->n - gone - 1) * sizeof(*s->list));
@@ -71,7 +71,7 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 	s->list[at] = *item;
 	s->list[at].order = (uint32_t)s->seen;
 	s->of_family[item->family].kept++;
-	s->worst_s = s->list[last_free(s)].rank_s;
+	s->worst_s = s->list[evictable(s)].rank_s;
 }
 
 bool mq_hybrid_shapes_only(const struct mq_limits *l)
@@ -84,18 +84,18 @@ bool mq_hybrid_shapes_only(const struct mq_limits *l)
 
 MQ_COMPARE(faster, struct mq_hybrid_item, MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order))
 
-/* For each plan of its family before it (chosen). */
+/* Relative penalty per plan of the family ranked before (chosen). */
 static const double like_each = 0.02;
 
-/* Screening in two halves: first one of each family, best estimates first, so that no family that the estimate
- * flatters hides the others; then more of the families that came out best. */
+/* Screening in two halves: first one item per family, best estimates first, so that no family with flattering estimates
+ * crowds out the others; then more of the families that screened best. */
 struct screening {
 	struct mq_hybrid *s;
 	const struct mq_problem *problem;
 	struct mq_arena arena;
-	uint32_t *tries; /* by family */
-	double *best;    /* the same: screened time */
-	uint8_t *known;  /* [n] 1 = screened and fits, 2 = does not */
+	uint32_t *tries; /* [families] */
+	double *best;    /* [families] best screened time */
+	uint8_t *known;  /* [n] 1 = fits, 2 = does not, 0 = not screened */
 	uint32_t left, fit, unfit;
 };
 
@@ -116,7 +116,7 @@ static void screen_item(struct screening *w, uint32_t i)
 		item->step_s = step_s;
 		w->best[item->family] = fmin(w->best[item->family], item->step_s);
 	}
-	/* what does not fit says nothing of time: a list of such is walked through */
+	/* plans that do not fit give no time: eight of them count as one screen */
 	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
 		w->left--;
 	if (!mq_hybrid_time(w->s, w->problem, "screens"))
@@ -129,7 +129,7 @@ static void screen_families(struct screening *w, uint32_t n)
 	const struct mq_hybrid_item *list = w->s->list;
 	uint32_t half = w->left / 2;
 
-	/* again where the first did not fit; and more often where nothing does */
+	/* up to three of a family until one fits, and more if nothing fits */
 	for (uint32_t most = 3; w->left > half && most <= n && !w->fit; most *= 4)
 		for (uint32_t i = 0; i < n && w->left > half; i++)
 			if (!w->known[i] && isinf(w->best[list[i].family]) && w->tries[list[i].family] < most)
@@ -139,7 +139,7 @@ static void screen_families(struct screening *w, uint32_t n)
 		double least = INFINITY;
 
 		for (uint32_t i = 0; i < n; i++) {
-			/* Each further try makes a family a little less likely. */
+			/* each screen of a family is a small penalty */
 			double worth = w->best[list[i].family] * (1 + 0.01 * w->tries[list[i].family]);
 
 			if (!w->known[i] && worth < least)
@@ -151,15 +151,15 @@ static void screen_families(struct screening *w, uint32_t n)
 	}
 }
 
-/* Each plan that the list will be asked for is the best of a few: of four where the estimate ranks them, of sixteen
- * without layers, where it knows single ops alone. A screen takes time in proportion to the devices: beyond 64 of
- * them as many as take as long as with 64, and a quarter when time is short. */
+/* Number of screens: per plan that the list will be asked for, four where the estimate ranks them, sixteen without
+ * layers, where it only knows single ops. Screens take time proportional to the devices: above 64 of them the total
+ * time stays that of 64; under a time limit, a quarter. */
 static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *problem, uint32_t devices)
 {
 	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
 
-	/* without moves of its own it is one engine of several, which is asked about half as often */
-	if (rest > 0 && !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
+	/* without moves it is one engine of several, asked about half as often */
+	if (rest > 0 && !isfinite(problem->seconds)) /* under a time limit the number is unknown: the head only */
 		asked += rest / (s->moves ? 3 : 6);
 	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
 
@@ -168,9 +168,8 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 	return (uint32_t)(isfinite(problem->seconds) ? n / 4 : n);
 }
 
-/* The order in which the list is proposed: the next best, each plan of its family before it a little to its
- * disadvantage. */
-static void mix(struct mq_hybrid_item *item, uint32_t n)
+/* Orders the list for proposal: next the least time, with a penalty for each plan of its family before it. */
+static void diversify(struct mq_hybrid_item *item, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t best = i;
@@ -225,11 +224,11 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		if (w.known[i] == 1)
 			sorted[fit++] = s->list[i];
 	qsort(sorted, fit, sizeof(*sorted), faster);
-	/* Equal times are those of plans that differ in nothing that matters: the first of them alone. */
+	/* equal times mean equivalent plans: keeps the first */
 	for (uint32_t i = 0; i < fit; i++)
 		if (!i || sorted[i].step_s != sorted[kept - 1].step_s)
 			sorted[kept++] = sorted[i];
-	mix(sorted, kept);
+	diversify(sorted, kept);
 	s->n_screened = kept;
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!w.known[i])
@@ -241,7 +240,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 
 /* ---- contention ----------------------------------------------------------------------------- */
 
-/* Which devices an item uses: contention on their links is common to all such. */
+/* Index of the devices that an item uses, which share the contention on their links. */
 static uint32_t use_of(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
 	uint32_t key[1 + MQ_HYBRID_MAX_TYPES] = { item->kind == MQ_HYBRID_TYPED ? 0 : 1 + item->point.set };

@@ -1,10 +1,9 @@
-/* proof.c - what no candidate of the hybrid planner is below: see hybrid.h.
+/* proof.c - a lower bound over all candidates of the hybrid planner: see hybrid.h.
  *
- * Branch and bound over all candidates that were seen, those with the lowest floors first. A floor (compute and bubble
- * of the closed form) gives way to the time of the analytic executor, which runs the candidate's whole schedule without
- * contention and so bounds its simulation, and that to the simulator's where it judged the candidate. What does not fit
- * bounds nothing. It ends where the lowest floor left is above the lowest time found, or after MOST candidates: then
- * that floor is the bound. SPDX-License-Identifier: Apache-2.0 */
+ * Branch and bound over all candidates seen, lowest floors first. A candidate's floor (compute and bubble in closed
+ * form) is replaced by its screened time, a lower bound of its simulated time without contention, or by the simulated
+ * time if it was judged. What does not fit bounds nothing. It ends when the lowest floor left is above the lowest time
+ * found, or after MOST candidates: then that floor is the bound. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +11,7 @@
 #include "lib/plans.h"
 
 enum { ROOM = 1 << 15, MOST = 4096 };
-/* Times are rounded to nine digits. */
+/* times are rounded to nine digits */
 static const double ROUNDING = 1e-8;
 
 struct open {
@@ -24,8 +23,8 @@ struct open {
 struct mq_hybrid_proof {
 	struct open *open; /* [ROOM] */
 	uint32_t n;
-	double cut_s;         /* the lowest floor that there was no room for */
-	struct mq_map judged; /* effects of the list's plans; index into judged_s */
+	double cut_s;         /* the lowest floor dropped for lack of room */
+	struct mq_map judged; /* mq_plan_effect of judged plans of the list; index into judged_s */
 	double *judged_s;
 	uint32_t room;
 };
@@ -71,7 +70,7 @@ void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const str
 			fits ? result->step_time_s : (double)INFINITY);
 }
 
-/* No simulation of this candidate is below; +inf: it does not fit, or there is no such plan. */
+/* Lower bound of the candidate's simulated time; +inf: it does not fit, or there is no such plan. */
 static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, const struct open *o,
 		      struct mq_arena *scratch)
 {

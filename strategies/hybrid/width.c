@@ -1,10 +1,10 @@
 /* width.c - stages of unequal width on devices of one type: see hybrid.h.
  *
- * Layers are alike, so a stage of w replicas has room for so many of them in a time T: the most l with M f(w, l) +
- * exchange(w, l) <= T. How many layers there is room for on all devices is a knapsack over the widths, the first and
- * the last stage apart, which also have what lies outside of the layers; the least T with room for all layers is found
- * by bisection. Bubbles, transfers and memory are left to the estimate, which is why each limit on the width is tried:
- * few wide stages or many narrow ones. SPDX-License-Identifier: Apache-2.0 */
+ * Layers are equal, so in a time T a stage of w replicas has room for the largest number of layers l with M f(w, l) +
+ * sync(w, l) <= T. The most layers on all devices is a knapsack over the widths, except for the first and last stage,
+ * which also run the ops outside the layers; bisection finds the least T with room for all layers. Bubbles, transfers
+ * and memory are left to the estimate, so each limit on the width is tried: few wide stages or many narrow ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,11 +15,10 @@ enum role { FIRST, MIDDLE, LAST, N_ROLES };
 
 struct knapsack {
 	uint32_t n, widest, layers;
-	double *time_s; /* [N_ROLES][n + 1][layers + 1] of so many layers on so many replicas */
-	uint32_t *room; /* [N_ROLES][n + 1] layers in time T */
-	uint32_t *best,
-		*take;        /* [n + 1] layers in stages in the middle on so many replicas, and the last one's width */
-	uint32_t first, last; /* widths of the best */
+	double *time_s;        /* [N_ROLES][n + 1][layers + 1] by replicas and layers */
+	uint32_t *room;        /* [N_ROLES][n + 1] layers within time T */
+	uint32_t *best, *take; /* [n + 1] by replicas: layers of the middle stages, and the width of the last of them */
+	uint32_t first, last;  /* widths of the first and last stage */
 };
 
 static double *times(const struct knapsack *k, enum role role, uint32_t width)
@@ -27,7 +26,7 @@ static double *times(const struct knapsack *k, enum role role, uint32_t width)
 	return k->time_s + ((size_t)role * (k->n + 1) + width) * (k->layers + 1);
 }
 
-/* Layers that there is room for in time T. */
+/* The most layers that fit in time T. */
 static uint32_t fill(struct knapsack *k, double most_s)
 {
 	uint32_t found = 0;
@@ -97,7 +96,7 @@ static bool add_part(struct mq_hybrid_item *item, uint32_t tp, uint32_t width, u
 	return true;
 }
 
-/* The stages of the best, the widest in the middle first: more micro-batches wait there. */
+/* The stages of the solution, the widest middle stages first: they hold more micro-batches in flight. */
 static bool unpack(const struct knapsack *k, uint32_t tp, struct mq_hybrid_item *item)
 {
 	uint32_t count[MOST_WIDTH + 1] = { 0 }, at = 0;
