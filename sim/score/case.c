@@ -1,5 +1,5 @@
-/* case.c - one row of measurements as a job: may it be scored, training options, and all parts together. What cannot be
- * had is a refusal with its reason. SPDX-License-Identifier: Apache-2.0 */
+/* case.c - turns a row of measurements into a job: checks that it can be scored, reads training options, combines all
+ * parts. A row that cannot be scored is refused with a reason. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 7 /* columns of counts: in this order, then dimensions */ };
 
-/* A step time would follow from a rate and its batch: which of them is missing? */
+/* The missing one of rate and batch, from which a step time would follow. */
 static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
 {
 	if (!isnan(r->step_time_s) || !strcmp(r->status, "oom"))
@@ -25,7 +25,7 @@ static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
 	return mq_bad(err, "no step time: it does not follow from '%s'", r->unit);
 }
 
-/* Machines and degrees are counts, of no more than there can be devices; so are a model's dimensions. */
+/* Checks counts: machines and degrees, at most the number of devices; dimensions of the model. */
 static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 {
 	const struct {
@@ -46,7 +46,7 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 	if (r->gpus > MAX_GPUS)
 		return mq_bad(err, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-		double least = i < MACHINES ? 1 : 0, value = counts[i].value; /* a degree of 0 is none */
+		double least = i < MACHINES ? 1 : 0, value = counts[i].value; /* a degree of 0 means none */
 		double most = i < MACHINES + DEGREES ? MAX_GPUS : 1e9;
 
 		if (!isnan(value) && (value < least || value > most || value != floor(value)))
@@ -110,8 +110,8 @@ enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
 /* ---- training options ---------------------------------------------------------------------------- */
 
-/* The type that a row's precision names ("bf16", "mixed fp16", "MXFP8"); where it is empty, the 16-bit type that all
- * devices have. */
+/* The data type of a row's precision ("bf16", "mixed fp16", "MXFP8"); if empty, the 16-bit type that all devices
+ * have. */
 static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 {
 	static const struct {
@@ -144,7 +144,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	bool bf16 = true, tf32 = c->n_parts > 0;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		device[i] = mq_calib_device(calib, c->part[i].device); /* NULL: its keys say what it is */
+		device[i] = mq_calib_device(calib, c->part[i].device); /* NULL: the platform keys describe it */
 		bf16 &= !device[i] || device[i]->peak_flops[MQ_BF16] > 0;
 		tf32 &= device[i] && device[i]->peak_flops[MQ_TF32] > 0;
 	}
@@ -179,7 +179,7 @@ static enum mq_status load_model(struct mq_case *c, struct mq_err *err)
 
 static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 {
-	/* Nothing is asked of the cluster but how many devices it has. */
+	/* Only the number of devices of the cluster is used. */
 	struct mq_cluster cluster = { .name = c->platform };
 
 	for (uint32_t i = 0; i < c->n_parts; i++)
@@ -191,7 +191,7 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* The row's own changes of the hardware, "KEY=VALUE;...", as --change takes them. */
+/* The row's changes of the hardware, "KEY=VALUE;...", in the form of --change. */
 static enum mq_status own_changes(const struct mq_case *c, struct mq_score_changes *to, struct mq_err *err)
 {
 	const char *rest = c->run->change, *change;
@@ -226,7 +226,8 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 	c->job.analytic = !strcmp(o->executor, "analytic");
 	c->job.max_tasks = o->row_tasks;
 	c->job.memory_high = mq_trust_memory(o->trust, &own).high;
-	c->job.asked.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
+	c->job.asked.time_oom =
+		c->run->step_time_s > 0; /* the run fitted in memory, so it is timed even if the model says OOM */
 	return MQ_OK;
 }
 
@@ -240,7 +241,8 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *ru
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
 
-	for (int i = 0; i < N_CHECKS && !(n && run->bad); i++) /* a bad cell would be called an empty one */
+	for (int i = 0; i < N_CHECKS && !(n && run->bad);
+	     i++) /* stops at a bad cell, which later checks would call empty */
 		if (checks[i](run, &err) != MQ_OK)
 			why[n++] = mq_arena_strdup(o->arena, err.text);
 	if (run->bad)

@@ -1,15 +1,16 @@
-/* collectives.c - `score --collectives`: the communication model against published timings of collectives and sends.
+/* collectives.c - `score --collectives`: compares the communication model with published timings of collectives and
+ * sends.
  *
- * Columns are those of results/README.md; bytes as nccl-tests counts them. The benchmark is part of the time: a process
- * that drives several GPUs with one thread launches on one after another: a call costs its host G (launch +
- * launch_channel x channels) for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x
- * G x launch_channel x channels. Processes of one GPU and threads of one GPU (nccl-tests -t) launch side by side.
+ * results/README.md has the columns; bytes are those of nccl-tests. The time includes the benchmark: a process that
+ * drives G GPUs with one thread launches on one after the other, so a call takes its host at least G (launch +
+ * launch_channel x channels), and the GPUs launched first wait for the others: SKEW x G x launch_channel x channels.
+ * Processes or threads of one GPU each (nccl-tests -t) launch in parallel.
  *
- * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes stand
- * in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
+ * With --left-out each system of a table is predicted without the values fitted to it; siblings of its link classes
+ * replace them (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
  *
- * Not scored (refused, with the reason): rows that the table itself refuses, and a single small size that took much
- * longer than both its neighbours (a connection's first use). SPDX-License-Identifier: Apache-2.0 */
+ * Refused, with the reason: rows that the table refuses, and a single small size that took much longer than both its
+ * neighbours (first use of a connection). SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 #include "base/text.h"
 
@@ -20,10 +21,10 @@
 #include "score/fabrics.h"
 #include "maquette/collective.h"
 
-#define SKEW        1.4  /* of the channels' share of the launches, for which the first GPUs wait */
-#define SPIKE       1.5  /* times both neighbours' time */
+#define SKEW        1.4  /* factor on the channels' launch time that the first GPUs wait for */
+#define SPIKE       1.5  /* factor on both neighbours' times */
 #define SPIKE_BYTES 1024 /* up to this size */
-#define ALIGNMENT   16.0 /* bytes that a copy moves at a time */
+#define ALIGNMENT   16.0 /* bytes per access of a copy */
 #define SMALL_BYTES 65536.0
 #define LARGE_BYTES 4194304.0
 
@@ -36,7 +37,7 @@ struct coll_row {
 	const char *table, *platform, *kind, *system;
 	double bytes, measured_s, predicted_s;
 	const char *refusal; /* NULL = scored */
-	/* What was predicted, for score.csv. */
+	/* The prediction, for score.csv. */
 	enum mq_algo algo;
 	enum mq_proto proto;
 	uint32_t channels;
@@ -87,7 +88,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	return MQ_OK;
 }
 
-/* Do two rows of one table name the same system, run alike? */
+/* Do two rows of one table have the same system and run? */
 static bool same_system(const struct coll_row *a, const struct coll_row *b)
 {
 	if (a->csv != b->csv)
@@ -118,7 +119,7 @@ static bool is_spike(const struct coll_rows *rows, uint32_t i)
 	return above;
 }
 
-/* The time that the benchmark prints for a call that takes the devices device_s. */
+/* The time that the benchmark prints if a call takes the devices device_s. */
 static double printed_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib, uint32_t channels,
 			   double device_s)
 {
@@ -183,7 +184,7 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 	return status;
 }
 
-/* The system of a row, kept while the next row names the same. */
+/* The system of a row, reused while the next row has the same. */
 struct system {
 	const struct coll_row *row;
 	struct mq_fabric_spec spec;
@@ -284,7 +285,7 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 	return line;
 }
 
-/* Each reason once per table, with how many rows it covers. */
+/* Prints each reason once per table, with its number of rows. */
 static void print_refusals(const struct coll_rows *rows, struct mq_arena *arena)
 {
 	const char **why = mq_arena_array(arena, rows->n, const char *);
@@ -301,7 +302,7 @@ static void print_refusals(const struct coll_rows *rows, struct mq_arena *arena)
 	}
 }
 
-/* Each system's large sizes. */
+/* Prints the errors of each system's large sizes. */
 static void put_systems(const struct mq_score_options *o, const struct coll_rows *rows, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < rows->n; i++) {

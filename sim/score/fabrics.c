@@ -1,6 +1,6 @@
-/* fabrics.c - from the columns of a collective timing's row to a cluster.
+/* fabrics.c - makes a cluster of the columns of a row of collective timings.
  *
- * What a row leaves open is what is usual beside its GPU. The cluster has one link each way per GPU port, per pair of a
+ * Missing columns get values that are usual for the GPU. The cluster has one link each way per GPU port, per pair of a
  * mesh, and per NIC.
  *
  * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
@@ -19,7 +19,7 @@ static MQ_NAMES(inside_name, int, MQ_INSIDE_HOST + 1, "", "nvswitch", "cube-mesh
 const char mq_fabric_columns[] = "system gpu gpus nodes inside nvls nics nic_Gbps fabric sharp algo proto per_process "
 				 "threads nccl_version";
 
-/* A row of a table, and where its errors go. */
+/* A row of a table, and the destination of its errors. */
 struct cells {
 	const struct mq_csv *csv;
 	uint32_t row;
@@ -47,7 +47,7 @@ static enum mq_status word(const struct cells *c, const char *column, const char
 				   c->csv->line[c->row], column, text);
 }
 
-/* The network, with what is usual beside the GPU where a row has none. */
+/* The network of the row, by default the usual one for its GPU. */
 static enum mq_status read_network(const struct cells *c, const struct mq_device_calib *gpu,
 				   struct mq_fabric_spec *spec)
 {
@@ -68,7 +68,7 @@ static enum mq_status read_network(const struct cells *c, const struct mq_device
 
 static enum mq_status read_inside(const struct cells *c, const struct mq_device_calib *gpu, struct mq_fabric_spec *spec)
 {
-	/* How the GPUs of a machine are usually joined. */
+	/* The usual links between GPUs of a machine. */
 	int inside, usual = gpu->nvlink_Bps <= 0 ? (gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST) :
 			    gpu->cube_mesh <= 0  ? MQ_INSIDE_SWITCH :
 			    spec->per_node == 4  ? MQ_INSIDE_QUAD :
@@ -100,7 +100,7 @@ static enum mq_status read_run(const struct cells *c, struct mq_fabric_spec *spe
 	MQ_TRY(word(c, "algo", (const char *(*)(int))mq_algo_name, MQ_N_ALGOS, MQ_ALGO_AUTO, &algo));
 	MQ_TRY(word(c, "proto", (const char *(*)(int))mq_proto_name, MQ_N_PROTOS, MQ_PROTO_AUTO, &proto));
 	MQ_TRY(number(c, "sharp", 0, &sharp));
-	/* nccl-tests: one process for all GPUs is usual on one machine, a process for each under mpirun. */
+	/* nccl-tests: usually one process for all GPUs on one machine, under mpirun one per GPU. */
 	MQ_TRY(number(c, "per_process", spec->nodes > 1 ? 1 : spec->per_node, &processes));
 	MQ_TRY(number(c, "threads", 1, &threads));
 	if (threads < 1 || (processes > 0 && threads > processes))
@@ -153,7 +153,7 @@ static const char *name_of(const struct mq_fabric_spec *spec, struct mq_arena *a
 struct wiring {
 	const struct mq_fabric_spec *spec;
 	struct mq_cluster *cluster;
-	uint32_t ports, nics, hosts, pairs; /* where each kind begins */
+	uint32_t ports, nics, hosts, pairs; /* the first link of each kind */
 };
 
 /* NVLinks between two GPUs of a DGX-1V. */

@@ -1,4 +1,4 @@
-/* fabrics.h - the system that a row of a table of collective timings ran on. SPDX-License-Identifier: Apache-2.0 */
+/* fabrics.h - the system of a row of collective timings. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_FABRICS_H
 #define MQ_SCORE_FABRICS_H
 
@@ -25,16 +25,16 @@ struct mq_fabric_spec {
 	double nic_Bps;    /* nominal, of one NIC */
 	enum mq_fabric fabric;
 	bool nvls, sharp;
-	/* What the row says about the run. */
+	/* The run, from the row. */
 	enum mq_algo algo;
 	enum mq_proto proto;
-	uint32_t nccl_version; /* 0 = not said */
-	double per_thread;     /* GPUs that one thread of the benchmark drives; 0 = kernel times, no host at all */
+	uint32_t nccl_version; /* 0 = not known */
+	double per_thread;     /* GPUs per thread of the benchmark; 0 = kernel times, without host */
 };
 
-/* The columns that name a system ("a b c"); results/README.md explains them. */
+/* The columns that identify a system ("a b c"); results/README.md explains them. */
 extern const char mq_fabric_columns[];
-/* MQ_EINPUT: a GPU, word or shape that is not known (says which). */
+/* MQ_EINPUT: an unknown GPU, word or shape, with its name. */
 enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
 			      struct mq_fabric_spec *spec, struct mq_err *err);
 /* Its devices and links, bound to the calibration. */

@@ -1,11 +1,11 @@
 /* fit.c - parameters fitted to step times of measured runs, see score.h.
  *
  * A prediction costs a simulation, so the search is Gauss-Newton in the logarithms: slopes by finite differences, then
- * a robust fit (Huber, fit/solve.c) to predictions that are power laws of the parameters around the present point, then
- * real predictions there; a step that is no better is halved. Every table has the same weight, however many rows it
- * has, and the slopes serve again for the intervals (bootstrap over groups of rows that differ only in plan) and for
- * leaving one table out after the other; what is told of a table left out is simulated with the parameters found
- * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side.
+ * a robust fit (Huber, fit/solve.c) with predictions as power laws of the parameters around the current point, then
+ * simulations at the result; a step that is no better is halved. All tables have equal weight, whatever their number of
+ * rows. The slopes also give the intervals (bootstrap over groups of rows that differ only in plan) and the fits
+ * without one table; a table left out is simulated with the parameters found without it. An interval that ends at the
+ * parameter's range, or at half or twice the value, is open on that side.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
@@ -20,29 +20,29 @@
 #include "score/judge.h"
 #include "score/set.h"
 
-#define STEP    .05  /* of a logarithm, for slopes: far above the 9 digits that a prediction has */
-#define MOVES   .001 /* slopes below inform nobody */
-#define REACH   .7   /* a step changes a parameter by at most e to this: slopes hold near by only */
+#define STEP    .05  /* in the logarithm, for slopes: far above the 9 digits of a prediction */
+#define MOVES   .001 /* smaller slopes count as none */
+#define REACH   .7   /* a step changes a parameter by at most e to this, since slopes are local */
 #define SETTLED .005
 #define INFORMS .005 /* root mean square slope over a table's rows */
-#define STRONG  .8   /* correlations above are told: the tables cannot tell such a pair apart */
+#define STRONG  .8   /* larger correlations are reported: the tables cannot separate such a pair */
 enum { HALVINGS = 3, LOST = 10 };
 
 enum { MAX_PARAMS = 64 };
 
-/* A parameter to be fitted. */
+/* A free parameter. */
 struct param {
 	struct mq_score_knob knob;
 	double start, value, low, high; /* 95 % interval */
-	uint32_t n_rows;                /* whose prediction it moves by over 0.1 % of its own change */
+	uint32_t n_rows;                /* rows whose prediction moves by over 0.1 % of its relative change */
 };
 
-/* A row that takes part. */
+/* A row of the fit. */
 struct row {
 	uint32_t table, row; /* table[table].run[row] */
 	uint32_t group;      /* rows that differ only in plan */
 	double measured_s, start_s, fitted_s;
-	double left_out_s; /* with the parameters found without its table */
+	double left_out_s; /* prediction with the parameters found without its table */
 };
 
 struct runs {
@@ -55,13 +55,13 @@ struct runs {
 	uint32_t n_rows;
 	double *slope;       /* [n_rows * n_params] d log(predicted) / d log(parameter) */
 	double *correlation; /* [n_params^2] of the logarithms, over bootstrap draws */
-	double *without;     /* [n_tables * n_params] the parameters that the other tables give */
+	double *without;     /* [n_tables * n_params] parameters fitted to the other tables */
 	uint32_t rounds, n_draws;
 	uint64_t seed;
 	uint32_t n_simulated; /* rows, all in all */
 };
 
-/* The number that --set gives a parameter of this very name, the last one; `otherwise` where none does. */
+/* The last --set of a parameter of exactly this name; else `otherwise`. */
 static double start_of(const struct mq_score_options *o, const char *name, double otherwise)
 {
 	size_t n = strlen(name);
@@ -108,7 +108,7 @@ static uint32_t group_of(const struct runs *f, const struct row *row, const char
 	return (*n_keys)++;
 }
 
-/* Rows that were predicted and measured, in the order of the tables. */
+/* Collects the rows with prediction and measurement, in table order. */
 static enum mq_status keep_scored(struct runs *f, struct mq_err *err)
 {
 	uint32_t total = 0, n_keys = 0;
@@ -158,7 +158,7 @@ static enum mq_status read_rows(struct runs *f, const struct mq_list *tables, co
 	for (uint32_t t = 0; t < tables->n; t++) {
 		f->table[t].path = tables->item[t];
 		MQ_TRY(mq_table_load(o, &f->table[t], err));
-		/* Rows that no parameter moves have no part in the fit and are not simulated. */
+		/* Rows that no parameter concerns are not simulated. */
 		bool *wanted = mq_arena_array(o->arena, f->table[t].n, bool);
 		for (uint32_t r = 0; r < f->table[t].n; r++)
 			for (uint32_t p = 0; p < f->n_params && f->table[t].ready[r]; p++)
@@ -172,7 +172,7 @@ static enum mq_status read_rows(struct runs *f, const struct mq_list *tables, co
 	return MQ_OK;
 }
 
-/* The user's values, then the parameters' on top. */
+/* Applies the user's values, then those of the parameters. */
 static enum mq_status set_values(const struct runs *f, const double *x, struct mq_arena *arena, struct mq_list *set,
 				 struct mq_err *err)
 {
@@ -223,7 +223,7 @@ static enum mq_status predict(struct runs *f, const double *x, uint32_t table, u
 	return status;
 }
 
-/* One column of slopes. Where the range ends above, the step goes down. */
+/* One column of slopes. At the upper end of the range the step goes down. */
 static enum mq_status slopes_of(struct runs *f, double *x, uint32_t p, double *moved, struct mq_err *err)
 {
 	double here = x[p], step = here * exp(STEP) > f->param[p].knob.max ? -STEP : STEP;
@@ -237,7 +237,7 @@ static enum mq_status slopes_of(struct runs *f, double *x, uint32_t p, double *m
 	for (uint32_t i = 0; i < f->n_rows; i++) {
 		double slope = log(moved[i] / f->row[i].fitted_s) / step;
 
-		/* A row that this once has no prediction (processor time) tells nothing. */
+		/* A row without prediction this time (processor time) gives no slope. */
 		f->slope[(size_t)i * f->n_params + p] = isfinite(slope) ? slope : 0;
 		f->param[p].n_rows += fabs(slope) > MOVES;
 	}
@@ -260,10 +260,10 @@ static enum mq_status find_slopes(struct runs *f, const double *x, struct mq_err
 
 /* ---- solving ------------------------------------------------------------------------------------------- */
 
-/* Predictions as power laws of the parameters around `from`, for some of the rows. */
+/* Predictions of some rows as power laws of the parameters around `from`. */
 struct near_by {
 	const struct runs *fit;
-	const double *from; /* [n_params] where fitted_s holds */
+	const double *from; /* [n_params] the point of fitted_s */
 	double *x;          /* [n_params] */
 	struct mq_fit problem;
 	uint32_t *row; /* [problem.n_obs] */
@@ -297,7 +297,7 @@ static uint32_t rows_of(const struct runs *f, uint32_t table)
 	return n;
 }
 
-/* The rows but those of table `without`, each table with the same weight in all. */
+/* The rows of all tables except `without`, with equal weight per table. */
 static void take_rows(struct near_by *s, uint32_t without, struct mq_arena *arena)
 {
 	const struct runs *f = s->fit;
@@ -324,7 +324,7 @@ static void take_rows(struct near_by *s, uint32_t without, struct mq_arena *aren
 				      .context = s };
 }
 
-/* Do the rows of another table than `without` depend on a parameter? */
+/* Does a row of a table other than `without` depend on the parameter? */
 static bool informed(const struct runs *f, uint32_t param, uint32_t without)
 {
 	for (uint32_t t = 0; t < f->n_tables; t++) {
@@ -361,11 +361,11 @@ static void take_params(struct near_by *s, uint32_t without)
 
 static double residual(const struct runs *f, uint32_t row, const double *seconds)
 {
-	/* A row that lost its prediction counts as far off: a step must not win by that. */
+	/* A row that lost its prediction counts as a large error, so that no step gains by it. */
 	return seconds[row] > 0 ? log(seconds[row] / f->row[row].measured_s) : LOST;
 }
 
-/* What a step has to lessen: the loss that the solver minimises, at the scale of `reference`. */
+/* The loss that a step must reduce: that of the solver, at the scale of `reference`. */
 static double loss(const struct runs *f, const double *seconds, const double *reference, struct mq_arena *scratch)
 {
 	double *size = mq_arena_array(scratch, f->n_rows, double), sum = 0;
@@ -486,7 +486,7 @@ static enum mq_status leave_out(struct runs *f, bool *own, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------------------- */
 
 enum which { START, FITTED, LEFT_OUT };
 
@@ -553,7 +553,7 @@ static void report_tables(const struct runs *f, const bool *own, struct mq_csv_w
 		for (uint32_t p = 0, n = 0; p < f->n_params; p++) {
 			if (own[t * f->n_params + p])
 				printf("%s%s", n++ ? ", " : "  ", f->param[p].knob.name);
-			if (f->n_tables > 1) /* what stands in where the table has no say */
+			if (f->n_tables > 1) /* the substitute without the table */
 				mq_csv_row(&w[WITHOUT], "%s,%s,%g", stem, f->param[p].knob.name,
 					   f->without[(size_t)t * f->n_params + p]);
 		}

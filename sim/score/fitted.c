@@ -9,7 +9,7 @@
 
 static const char constant_prefix[] = "constant:";
 
-/* The number that stands in for a value: given, or another value's. */
+/* The substitute of a value: a number, or another value. */
 static enum mq_status find_stand_in(const struct mq_score_options *o, const struct mq_ledger *ledger,
 				    struct mq_fitted *f, struct mq_err *err)
 {

@@ -1,10 +1,10 @@
 /* gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
  *
- * Columns are those of results/README.md. Times with the cast of an operand in them lose it where the row says what it
- * took; else it is predicted too. Kernels under 20 us are not scored: the published tables have a resolution of 1 us.
- * Where a row says how it was looped (`loop`), in a CUDA graph, it gets as slow as the board's limit makes such a loop.
- * Others run at full clock, and as a host may launch one GEMM after the other, none is predicted below its
- * host_launch_s. SPDX-License-Identifier: Apache-2.0 */
+ * results/README.md has the columns. The cast of an operand is subtracted from times that include it, if the row gives
+ * it; else it is predicted too. Kernels under 20 us are not scored: the published tables have a resolution of 1 us.
+ * Rows with a `loop`, in a CUDA graph, run at the clock that the board's power limit allows in such a loop. Others run
+ * at full clock and, since a host may launch one GEMM after the other, take at least its host_launch_s.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
 	struct mq_gemm_sample s;
-	const struct mq_product_kernels *kernels; /* of its library; NULL: nothing is scaled */
-	bool with_cast;                           /* the cast of an operand is in the time */
+	const struct mq_product_kernels *kernels; /* of its library; NULL: operands without scales */
+	bool with_cast;                           /* the time includes the cast of an operand */
 	const char *scaling, *loop;
 	double predicted_s;
 };
@@ -35,7 +35,7 @@ struct gemm_rows {
 	uint32_t n_refused, refused_room;
 };
 
-/* The scaling of a row, what its library's kernels reach with it, and the cast of the first operand from bf16. */
+/* The scaling of a row, its library's kernels, and the cast of the first operand from bf16. */
 static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, const struct mq_device_calib *d,
 				   struct gemm_row *row, struct mq_err *err)
 {
@@ -66,8 +66,8 @@ static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, const s
 	return MQ_OK;
 }
 
-/* short: `calls` of them three times, and their graph replayed three times, before six replays that are timed; 1s: as
- * many as take a second. */
+/* short: `calls` GEMMs three times and three replays of their graph, then six timed replays; 1s: replays for a
+ * second. */
 static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
 {
 	double calls;
@@ -152,8 +152,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	return MQ_OK;
 }
 
-/* Tiles that go down a column of the result before they begin the next read the first operand in each, from memory
- * where the L2 cache does not hold it. */
+/* Tiles in column order read the first operand once per column, from memory if it exceeds the L2 cache. */
 static double row_time(const struct mq_device_calib *d, const struct gemm_row *r)
 {
 	struct mq_device_calib own = *d;
@@ -167,7 +166,7 @@ static double row_time(const struct mq_device_calib *d, const struct gemm_row *r
 	return fmax(mq_gemm_loop_s(&own, &r->s), again_s) + (r->with_cast ? r->s.cast_s : 0);
 }
 
-/* Error summary of the rows of one device type, as they stand. */
+/* Error summary of the rows of one device type, without a fit. */
 static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows, const char *type)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
@@ -179,7 +178,7 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-/* Shows the errors on shapes held out, a third at a time, and saves what all rows give to OUT/TYPE.json. */
+/* Prints the errors on held-out shapes, a third at a time, and saves the fit to all rows in OUT/TYPE.json. */
 static enum mq_status fit(const struct mq_score_options *o, struct gemm_rows *rows, const char **types,
 			  uint32_t n_types, struct mq_err *err)
 {
@@ -191,7 +190,7 @@ static enum mq_status fit(const struct mq_score_options *o, struct gemm_rows *ro
 		while (strcmp(types[sample[i].device], rows->row[i].type))
 			sample[i].device++;
 	}
-	for (uint32_t fold = 0; fold <= FOLDS; fold++) { /* the last one is none */
+	for (uint32_t fold = 0; fold <= FOLDS; fold++) { /* the last fold holds nothing out */
 		for (uint32_t t = 0; t < n_types; t++)
 			device[t] = *mq_calib_device(o->calib, types[t]);
 		MQ_TRY(mq_fit_gemm(sample, rows->n, fold < FOLDS ? fold : MQ_NONE, device, n_types, err));

@@ -112,7 +112,8 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	const struct mq_plan **plan = mq_arena_array(&scratch, g->n, const struct mq_plan *);
 	struct mq_result *result = mq_arena_array(&scratch, g->n, struct mq_result);
 	struct mq_index *questions = mq_index_new(&scratch);
-	uint32_t *answer = mq_arena_array(&scratch, g->n, uint32_t), n = 0; /* of each row, among n questions */
+	uint32_t *answer = mq_arena_array(&scratch, g->n, uint32_t),
+		 n = 0; /* of each row, its index among n questions */
 	const char *calib = mq_arena_printf(&scratch, "%s/calib", o->platforms);
 	struct mq_job first = t->c[g->row[0]].job;
 	struct mq_pool *pool = NULL;
@@ -126,7 +127,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 		bool found;
 
 		answer[i] = mq_index_put(questions, question, size, n, &found);
-		if (found) /* a run that was measured more than once */
+		if (found) /* an earlier row has the same question */
 			continue;
 		job[n] = &c->job;
 		plan[n++] = &c->plan;
@@ -138,7 +139,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	first.type = file.type;
 	if (status == MQ_OK)
 		status = mq_pool_open(&first, o->jobs < n ? o->jobs : n, &scratch, &pool, &why);
-	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */
+	if (status != MQ_OK) /* a platform that cannot be built refuses its rows, not the table */
 		for (uint32_t i = 0; i < g->n; i++)
 			refuse(t, g->row[i], mq_arena_strdup(o->arena, why.text));
 	else
@@ -181,7 +182,7 @@ static enum mq_status write_job(const struct mq_score_options *o, const struct m
 	char *name = mq_arena_strdup(o->arena, c->run->id);
 
 	for (char *slash = name; (slash = strchr(slash, '/'));)
-		*slash = '_'; /* a row's id names no other folder */
+		*slash = '_'; /* a row's id must not name another folder */
 	const char *plan = mq_arena_printf(o->arena, "%s/%s.plan.json", dir, name);
 	const char *path = mq_arena_printf(o->arena, "%s/%s.ini", dir, name);
 	const struct mq_cluster cluster = { .name = c->platform };

@@ -1,8 +1,7 @@
-/* kernels.c - `score --kernels`: single kernels and parts of layers against published timings.
+/* kernels.c - `score --kernels`: compares single kernels and parts of layers with published timings.
  *
- * Columns are those of results/README.md. Benchmarks of one kernel run at full clocks. What takes less than
- * 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us.
- * SPDX-License-Identifier: Apache-2.0 */
+ * results/README.md has the columns. Benchmarks of one kernel run at full clock. Rows below 50 us are predicted, but
+ * not scored: launches dominate them, and the tables have a resolution of 1 us. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 #include "base/text.h"
 
@@ -115,7 +114,7 @@ static bool same_group(const struct mq_kernel_row *a, const struct mq_kernel_row
 	       !strcmp(a->implementation, b->implementation);
 }
 
-/* Of the rows of one kind (memory or not), of one group or (NULL) all. */
+/* Errors of the rows of one kind (memory or time) and one group (NULL: all). */
 static struct mq_errors stats_of(const struct mq_score_options *o, const struct rows *rows,
 				 const struct mq_kernel_row *group, bool memory, uint32_t *left_out)
 {
@@ -215,8 +214,7 @@ static enum mq_status error_of(const struct mq_score_options *o, struct rows *ro
 	return MQ_OK;
 }
 
-/* The two values of a device that a table of kernels is fitted with: share of bandwidth and launch, from a
- * grid that is finer than their intervals. */
+/* Fits a device's bandwidth share and launch time to a table of kernels, on a grid finer than their intervals. */
 static enum mq_status fit_type(const struct mq_score_options *o, struct rows *rows, const char *type, const char *gpu,
 			       struct mq_err *err)
 {

@@ -1,13 +1,13 @@
 /* kernels_attention.c - rows of attention kernels, on one GPU or a sequence over several.
  *
- * Over several GPUs a row is one iteration over the whole sequence. Rings pass keys and values on while the kernels
- * work on those at hand; what the slowest rank does in a step depends on how the sequence is laid out: in order (basic:
- * the last rank works in each step, the first in one), in two pieces from both ends (zigzag: half of a block's pairs in
- * each), in stripes (each step causal). Each later step merges its output into an fp32 sum. Ulysses exchanges heads for
- * sequence with all-to-alls before and after.
+ * Over several GPUs a row is one iteration over the whole sequence. Rings pass keys and values on while kernels use the
+ * present ones; the slowest rank's work in a step depends on the layout of the sequence: in order (basic: the last rank
+ * works in each step, the first in one), two pieces from both ends (zigzag: half of a block's pairs in each step), or
+ * stripes (each step causal). Each later step merges its output into an fp32 sum. Ulysses exchanges heads for sequence
+ * by all-to-alls before and after.
  *
- * `cache` says what a server's attention does beside: it writes K and V to pages of a cache ("kv"), and applies rotary
- * positions to Q and K on the way ("qkv"). SPDX-License-Identifier: Apache-2.0 */
+ * `cache`: further work of an inference server's attention: it writes K and V to pages of a cache ("kv"), and applies
+ * rotary embedding to Q and K on the way ("qkv"). SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@
 
 #include "kernels/attention.h"
 
-/* Of the link that a ring or an all-to-all over all GPUs of a machine gets: NVLink; PCIe with peers, and
- * through the host's memory, which all share. */
+/* The link of a ring or an all-to-all over all GPUs of a machine: NVLink; PCIe with peers; PCIe through host memory,
+ * which all share. */
 #define NVLINK_SHARE .75
 #define PCIE_SHARE   .6
 #define HOST_SHARE   .32
@@ -27,7 +27,7 @@ static const char *const layouts[] = { "basic", "zigzag", "stripe", NULL };
 enum cache { NO_CACHE, CACHE_KV, CACHE_QKV };
 static const char *const caches[] = { "", "kv", "qkv", NULL };
 
-/* The pass over what a cache takes, in 16 bit: read and written. */
+/* The pass that copies into the cache, in 16 bits: read and write. */
 static double cache_s(const struct mq_device_calib *d, const struct mq_attention_call *c, int cache)
 {
 	double kv = 2 * c->batch * c->kv_heads * c->keys * c->width, q = c->batch * c->heads * c->queries * c->width;
@@ -52,7 +52,7 @@ static double kernel_s(const struct mq_device_calib *d, enum mq_attention_librar
 	return mq_attention_time(d, lib, &c);
 }
 
-/* A later step of the rank that has most to do. */
+/* Time of a later step on the rank with the most work. */
 static double step_s(const struct mq_device_calib *d, enum mq_attention_library lib, const struct mq_attention_call *c,
 		     int layout)
 {
@@ -89,9 +89,9 @@ static double moved_s(const struct rank *r, double bytes, double kernels)
 	return bytes / r->bw_Bps + kernels * r->d->launch_s;
 }
 
-/* zhuzilin/ring-flash-attention, forward. Each step sends keys and values on while its kernel works, and adds
- * what that made to the sum in fp32, a kernel for each operation: cast 2 + 4, difference 12, times the weight 8,
- * sum 12. Stripes and the half of a zigzag are then copied into their place, 8. */
+/* zhuzilin/ring-flash-attention, forward. Each step sends keys and values while its kernel runs, and adds its output to
+ * the fp32 sum with one kernel per operation: cast 2 + 4, difference 12, times the weight 8, sum 12 bytes per element.
+ * Stripes and the half of a zigzag are then copied into place, 8. */
 static double ring_forward_s(const struct rank *r, double ranks)
 {
 	double merge = 38 * r->q + (r->layout == STRIPE ? 8 : r->layout == ZIGZAG ? 4 : 0) * r->q;
@@ -106,8 +106,8 @@ static double ring_forward_s(const struct rank *r, double ranks)
 	return time + moved_s(r, (4 + 2) * r->q, 1);
 }
 
-/* Backward. Gradients of keys and values follow them in fp32, a step behind: the last ones when all kernels are
- * done. What a kernel made, in 16 bit, is added to what came. */
+/* Backward. Gradients of keys and values follow them in fp32, one step behind: the last ones after all kernels. A
+ * kernel's 16-bit output is added to the received gradient. */
 static double ring_backward_s(const struct rank *r, double ranks)
 {
 	double pass = r->kv * (r->size_B + 4) / r->link_Bps;
@@ -122,8 +122,8 @@ static double ring_backward_s(const struct rank *r, double ranks)
 	return time + r->kv * 4 / r->link_Bps + moved_s(r, (4 + 2) * (r->q + r->kv), 3);
 }
 
-/* Q, K, V and O, or their gradients, change heads for sequence: each is brought into the order of ranks, sent,
- * and brought into that of heads (yunchang, DeepSpeed-Ulysses). */
+/* Ulysses: Q, K, V and O, or their gradients, are permuted by rank, sent by all-to-all, and permuted by head (yunchang,
+ * DeepSpeed-Ulysses). */
 static double exchange_s(const struct rank *r, double ranks)
 {
 	double bytes = (2 * r->q + r->kv) * r->size_B;

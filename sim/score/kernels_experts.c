@@ -1,9 +1,8 @@
-/* kernels_experts.c - rows of layers of experts, as implementations of inference run them on one GPU. `copies` of tokens
- * are those that this GPU's experts get: its rank's share of tokens x topk, the busiest one's where loads follow a power
- * law of exponent `skew`.
+/* kernels_experts.c - rows of MoE layers in inference libraries on one GPU. `copies`: token copies for this GPU's
+ * experts, its share of tokens x topk; with loads by a power law of exponent `skew`, the busiest rank's.
  *
- * And rows of one direction of a token exchange: `mode` dispatch or combine, `tokens` of each rank, `sms` the
- * multiprocessors that it holds. SPDX-License-Identifier: Apache-2.0 */
+ * Also rows of one direction of a token exchange: `mode` dispatch or combine, `tokens` per rank, `sms` the SMs that its
+ * kernels occupy. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -45,7 +44,7 @@ const struct mq_kernel_format mq_kernel_experts = {
 
 /* ---- token exchange ------------------------------------------------------------------------------------- */
 
-#define SCALES (4. / 128) /* bytes beside an element of fp8 */
+#define SCALES (4. / 128) /* bytes of scales per fp8 element */
 
 static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				   struct mq_err *err)

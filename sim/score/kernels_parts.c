@@ -1,12 +1,12 @@
-/* kernels_parts.c - rows of parts of layers: norms, rotary positions, gates, losses, embeddings, and layers around
+/* kernels_parts.c - rows of parts of layers: norms, rotary embedding, gates, losses, embeddings, and layers around
  * them.
  *
- * A row says which kernels of platforms/kernels/parts.csv ran (part, make), on how many elements, and what else its
- * benchmark did: which tensors existed, whether gradients were added to those of the step before, whether "backward"
- * had the forward pass in it. results/README.md has the columns; tests/kernel-timings writes them.
+ * A row gives the kernels of platforms/kernels/parts.csv (part, make), the number of elements, and the rest of its
+ * benchmark: existing tensors, whether gradients accumulate, whether "backward" includes the forward pass.
+ * results/README.md has the columns; tests/kernel-timings writes them.
  *
- * triton's do_bench clears 256 MB between its events, during which the host runs ahead; where the host needs longer
- * than that and the kernels, it is what was measured. SPDX-License-Identifier: Apache-2.0 */
+ * triton's do_bench clears 256 MB between its events, while the host runs ahead; if the host takes longer than that and
+ * the kernels, host time is what was measured. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -16,29 +16,29 @@
 #include "maquette/cost.h"
 
 enum { CLEARED_B = 256 << 20 };
-/* Launches of the host that an op of eager PyTorch takes in Python, and one of autograd. */
+/* Host time of an op in eager PyTorch, and of one in autograd, in launches. */
 enum { FORWARD_OPS = 2, BACKWARD_OPS = 3, ENGINE_OPS = 6 };
 
 enum layer { PART, MLP, HEAD, HEAD_CHUNKED, EXPERTS, EXPERTS_LOOP };
 static const char *const layers[] = { "", "mlp", "head", "head-chunked", "experts", "experts-loop", NULL };
-enum gradient { GIVEN, RANDOM, SUM }; /* of the output: a tensor; made by randn_like; of y.sum() */
+enum gradient { GIVEN, RANDOM, SUM }; /* gradient of the output: given; by randn_like; of y.sum() */
 static const char *const gradients[] = { "", "random", "sum", NULL };
 enum loop { CLEARED, HOST, KERNEL };
 static const char *const loops[] = { "cleared", "host", "kernel", NULL };
 
-/* Numbers of a row, 0 where it has none. */
+/* Numbers of a row; 0 = empty. */
 enum number {
 	HIDDEN,
 	EXPERTS_OF,
 	TOP_K,
 	Q_HEADS,
 	KV_HEADS,
-	BOTH,       /* "backward" has the forward pass in it */
-	HELD,       /* tensors there before: elements of the type per element (x, dy, x.grad) */
-	ADDED,      /* elements moved to add gradients to those there, per element, backward */
+	BOTH,       /* "backward" includes the forward pass */
+	HELD,       /* tensors allocated before (x, dy, x.grad): elements per element */
+	ADDED,      /* elements moved to accumulate gradients, per element, backward */
 	ADDED_FULL, /* the same in `full` alone */
-	BACK_MADE,  /* tensors that the benchmark's backward pass makes besides those of the part */
-	EXTRA,      /* elements moved forward besides those of the part: residual added, weights applied */
+	BACK_MADE,  /* further tensors of the benchmark's backward pass */
+	EXTRA,      /* further elements moved forward: residual, weights */
 	EXTRA_MADE,
 	N_NUMBERS
 };
@@ -108,7 +108,7 @@ static void head(const struct setting *s, struct times *t, bool backward)
 	head_in(s, t, backward, 1);
 }
 
-/* Liger's chunks: as many as the logits are wider than the hidden state, rows a power of two. */
+/* Number of Liger's chunks: vocabulary / hidden size, with a power of two of rows each. */
 static double chunks_of(const struct setting *s)
 {
 	double rows = s->call.elements / s->call.width;
@@ -117,7 +117,7 @@ static double chunks_of(const struct setting *s)
 	return ceil(rows / exp2(ceil(log2(ceil(rows / factor)))));
 }
 
-/* Loss and its gradients chunk by chunk in the forward pass: logits times alpha, the sum of the weights'
+/* Liger computes loss and gradients chunk by chunk in the forward pass: logits times alpha, and the sum of the weights'
  * gradient, which each chunk reads and writes. */
 static void head_chunked(const struct setting *s, struct times *t, bool backward)
 {
@@ -135,7 +135,7 @@ static void head_chunked(const struct setting *s, struct times *t, bool backward
 	t->ops += chunks * 14;
 }
 
-/* What Triton's GEMMs reach / the library's: on Hopper they issue Ampere's instructions. */
+/* Speed of Triton's GEMMs / the library's: on Hopper they use Ampere's instructions. */
 static double grouped_share(const struct setting *s)
 {
 	return s->layer == EXPERTS && s->d->compute_capability >= 90 ? .6 : 1;
@@ -156,14 +156,14 @@ static void experts(const struct setting *s, struct times *t, bool backward)
 	products = product_s(s, m, n, h, e) + product_s(s, m, h, 2 * n, e);  /* of inputs */
 	products += product_s(s, n, h, m, e) + product_s(s, h, 2 * n, m, e); /* of weights */
 	t->device_s += products / grouped_share(s);
-	/* zeros for the weights' gradients, their factor .02 of the script, the sum into those there */
+	/* zeros for the weights' gradients, the script's factor .02, accumulation */
 	t->device_s += (1 + 2 + 3) * 3 * n * h * e * s->size_B / s->bw;
 	t->device_s += 2 * moved * s->size_B / s->bw;
 	t->ops += 80;
 }
 
-/* An expert after the other: each look-up of an expert's weights makes a whole gradient of zeros, which is
- * then added. */
+/* One expert after the other: each look-up of an expert's weights makes a full gradient of zeros, which is then
+ * added. */
 static void experts_loop(const struct setting *s, struct times *t, bool backward)
 {
 	double e = s->of[EXPERTS_OF], weights = 3 * s->call.width * s->of[HIDDEN] * e;
@@ -208,7 +208,7 @@ static struct times backward(const struct setting *s, bool full)
 	stream(s, &t, full ? s->of[ADDED_FULL] : 0);
 	if (s->gradient == SUM || (full && s->gradient == RANDOM))
 		stream(s, &t, 1);
-	if (s->call.weights > 0) /* the table's gradient is added to the one there */
+	if (s->call.weights > 0) /* the table's gradient accumulates */
 		t.device_s += 3 * s->call.weights * s->size_B / s->bw;
 	add_products(s, &t, true);
 	t.ops = t.ops * BACKWARD_OPS + c.held + ENGINE_OPS;
@@ -268,8 +268,8 @@ static double head_memory(const struct setting *s)
 	return 4 * weights + 3 * rows * h * s->size_B + 4 * logits / chunks_of(s) + 2 * library_B(s);
 }
 
-/* The script's weights are .02 times a leaf, which stays, and so do the gradients of both. In the loop all that an
- * expert makes is kept, and the mask of one-hot int64; each look-up of weights ends in a whole gradient of zeros. */
+/* The script's weights are .02 times a leaf; leaf and both gradients stay allocated. The loop saves all tensors of each
+ * expert and the one-hot mask in int64; each look-up of weights ends in a full gradient of zeros. */
 static double experts_memory(const struct setting *s, bool forward_only)
 {
 	double e = s->of[EXPERTS_OF], h = s->of[HIDDEN], k = s->of[TOP_K];
@@ -284,7 +284,7 @@ static double experts_memory(const struct setting *s, bool forward_only)
 	if (forward_only)
 		return there + kept;
 	return there + 2 * weights +
-	       fmax(kept + copies * 3 * n * size, /* all that is made; or one gradient times .02 */
+	       fmax(kept + copies * 3 * n * size, /* all saved tensors; or one gradient times .02 */
 		    weights / 3 + outer + copies * h * size);
 }
 

@@ -1,4 +1,4 @@
-/* machines.c - the machines of a row of measurements, and what runs where on several kinds: see row.h.
+/* machines.c - the machines of a row of measurements, and placements on several kinds of devices: see row.h.
  *
  * Not modelled: replicas of one stage that differ in tensor-parallel degree. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
@@ -12,9 +12,9 @@
 
 enum { USUAL_GPUS = 8 }; /* of a machine */
 
-/* ---- placement: what runs where ------------------------------------------------------------------ */
+/* ---- placement ----------------------------------------------------------------------------------- */
 
-/* "TYPE" or "TYPExTPn": the device, and n, or `tp` where it does not say. */
+/* "TYPE" or "TYPExTPn": the device and n, by default `tp`. */
 static enum mq_status read_replica(const struct mq_case *c, const char *item, const char **device, uint32_t *tp,
 				   struct mq_err *err)
 {
@@ -28,7 +28,7 @@ static enum mq_status read_replica(const struct mq_case *c, const char *item, co
 	return mq_score_device(c->options->calib, item, device, err);
 }
 
-/* The text of one stage; a single stage stands for all. NULL where the list is too short. */
+/* The text of one stage; a single stage stands for all. NULL: the list is too short. */
 static const char *stage_of(const struct mq_case *c, uint32_t stage)
 {
 	const char *text = c->run->placement, *piece = mq_text_next(&text, ";", c->arena);
@@ -38,7 +38,7 @@ static const char *stage_of(const struct mq_case *c, uint32_t stage)
 	return piece;
 }
 
-/* Device types of a placement and how many of each all its stages have, in the order in which they are named. */
+/* Device types of a placement and their numbers over all stages, in order of first use. */
 static enum mq_status placed(const struct mq_case *c, struct mq_case_part *kind, uint32_t *n, struct mq_err *err)
 {
 	uint32_t stages = mq_run_degree(c->run->pp), tp, k;
@@ -64,7 +64,7 @@ static enum mq_status placed(const struct mq_case *c, struct mq_case_part *kind,
 
 /* ---- machines from the columns gpu, gpus, gpus_per_node, nodes --------------------------------------- */
 
-/* "12x V100", "V100:12" or "V100": the type, and the number or 0. */
+/* "12x V100", "V100:12" or "V100": the type and the number; 0 = none given. */
 static const char *read_count(const char *item, uint32_t *count, struct mq_arena *arena)
 {
 	const char *colon = strchr(item, ':');
@@ -79,7 +79,7 @@ static const char *read_count(const char *item, uint32_t *count, struct mq_arena
 	return colon ? mq_arena_printf(arena, "%.*s", (int)(colon - item), item) : end + strspn(end, "x ");
 }
 
-/* `gpus` devices of one type as items of a mix: whole machines, and one with what is left. */
+/* `gpus` devices of one type as items of a mix: full machines, and one with the rest. */
 static const char *mix_of(const char *device, uint32_t gpus, uint32_t per_node, struct mq_arena *arena)
 {
 	const char *mix = "";
@@ -91,14 +91,14 @@ static const char *mix_of(const char *device, uint32_t gpus, uint32_t per_node, 
 	return mix;
 }
 
-/* Devices of several kinds: those of the placement where it names several, otherwise those of the cell `gpu`.
- * `nodes` of each kind holds the number of its devices. */
+/* Devices of several kinds: from the placement if it has several, else from the cell `gpu`. `nodes` of each kind holds
+ * the number of its devices. */
 static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kind, uint32_t *n, struct mq_err *err)
 {
 	const char *text = c->run->gpu, *item;
 	struct mq_err unknown = MQ_ERR_INIT;
 
-	/* a placement that says no devices of ours is no reason to refuse a cell that does */
+	/* a placement without known devices does not refuse a cell that has them */
 	if (placed(c, kind, n, &unknown) == MQ_OK && *n > 1)
 		return MQ_OK;
 	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));
@@ -143,7 +143,7 @@ static enum mq_status platform_of_columns(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Has the row's platform several kinds of devices and the row a placement on them? */
+/* Does the platform have several kinds of devices, and the row a placement on them? */
 static bool is_placed(const struct mq_case *c)
 {
 	bool several = false;

@@ -1,8 +1,7 @@
-/* model.c - the model and the training software of a row: a specification as -m takes it, a software as
- * --software takes it.
+/* model.c - the model and the training software of a row, as specifications for -m and --software.
  *
- * A specification is that of model_spec, of the model cell, of models.csv, or of a family that has such dimensions;
- * columns of the row then say what it leaves open. SPDX-License-Identifier: Apache-2.0 */
+ * The model comes from model_spec, from the model cell, from models.csv, or is a family with the row's dimensions;
+ * columns of the row fill in what it leaves open. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>
@@ -12,14 +11,14 @@
 
 #include "model/format.h"
 
-/* A specification in the making: "key=value,..." of a built-in model. */
+/* A specification under construction: "key=value,..." of a built-in model. */
 struct spec {
 	struct mq_builtin is; /* name NULL: not known yet */
 	const char *keys;
-	bool card; /* of models.csv: the row's columns win */
+	bool card; /* from models.csv: the row's columns take precedence */
 };
 
-/* What stands behind KEY= in "key=value,..."; NULL = it has none. */
+/* The value of KEY in "key=value,..."; NULL = absent. */
 static const char *value_of(const char *keys, const char *key)
 {
 	size_t n = strlen(key);
@@ -51,8 +50,8 @@ static bool take_spec(const char *text, struct spec *spec, struct mq_arena *aren
 	return spec->is.name != NULL;
 }
 
-/* A model that no card describes is a llama where its dimensions are, and a GPT otherwise: heads of keys and values
- * are shared, or the width between the GEMMs is not four times the model's. */
+/* A model without card is a llama if its dimensions are (grouped queries, or an MLP width other than four times the
+ * hidden size), else a GPT. */
 static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
@@ -69,7 +68,7 @@ static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct
 	return MQ_OK;
 }
 
-/* Parameters of a GPT's blocks are 12 h^2 each (embeddings apart, as the sizes in names count). */
+/* A GPT block has 12 h^2 parameters (sizes in names exclude embeddings). */
 static double layers_of(struct mq_case *c)
 {
 	const struct mq_run *r = c->run;
@@ -82,7 +81,7 @@ static double layers_of(struct mq_case *c)
 	return layers;
 }
 
-/* Heads of 128 elements, or of the next more that divide the width and that tensor parallelism can deal out. */
+/* Heads of 128 elements, or the next larger size that divides the width and suits the tensor-parallel degree. */
 static double heads_of(struct mq_case *c)
 {
 	const struct mq_run *r = c->run;
@@ -98,7 +97,7 @@ static double heads_of(struct mq_case *c)
 	return NAN;
 }
 
-/* Columns of the row behind the specification's own keys. */
+/* Appends columns of the row to the keys of the specification. */
 static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
@@ -136,7 +135,7 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 	return MQ_OK;
 }
 
-/* What a stack of layers must say, unless the cell of the model says it all by itself. */
+/* Mandatory dimensions, unless the model cell gives the whole model. */
 static enum mq_status check_spec(const struct mq_run *r, const struct spec *spec, struct mq_err *err)
 {
 	static const char *const needed[] = { "layers", "hidden", "heads", "seq" };
@@ -155,7 +154,7 @@ static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 	struct spec spec = { .keys = "" };
 	bool own = take_spec(text, &spec, c->arena);
 
-	if (!own && *text && !access(text, R_OK)) { /* a file, as -m takes it */
+	if (!own && *text && !access(text, R_OK)) { /* a file for -m */
 		c->seq = isnan(r->seq) ? 0 : (uint32_t)r->seq;
 		c->spec = mq_arena_strdup(c->arena, text);
 		if (!isnan(r->layers) || !isnan(r->hidden) || !isnan(r->heads))
@@ -185,7 +184,7 @@ static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 
 /* ---- software --------------------------------------------------------------------------------------- */
 
-/* The row's options, with the names that fields bear now where a table has those of before version 0.3. */
+/* The row's options, with names of before version 0.3 replaced by the present ones. */
 static const char *options_now(struct mq_case *c)
 {
 	const char *now = "";
@@ -194,7 +193,7 @@ static const char *options_now(struct mq_case *c)
 		size_t n = strcspn(item, ",;"), k = strcspn(item, "=,;");
 		const char *old = mq_arena_printf(c->arena, "%.*s", (int)k, item), *name = mq_software_renamed(old);
 
-		if (name && strcmp(old, "bucket_copies") != 0) /* which is now the opposite: refused */
+		if (name && strcmp(old, "bucket_copies") != 0) /* its meaning is now the opposite: refused */
 			mq_case_assume(c, "'%s' of software is now '%s'", old, name);
 		else
 			name = old;

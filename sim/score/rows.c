@@ -31,13 +31,13 @@ static const struct column columns[] = {
 	NUMBER(vp), NUMBER(cp), NUMBER(ulysses), NUMBER(ep), NUMBER(mbs), NUMBER(gbs), NUMBER_AS("grad_accum", accum),
 	NUMBER(value), NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
-/* Columns for people, that nobody reads. */
+/* Columns for readers of the table, not used here. */
 static const char told[] = "metric step_time_basis locator notes";
 /* clang-format on */
 
 enum {
 	N_COLUMNS = sizeof(columns) / sizeof(columns[0]),
-	MOST_ROWS = 20000, /* they are compared with each other */
+	MOST_ROWS = 20000, /* rows are compared pairwise */
 };
 
 /* Does a row have it? */
@@ -49,7 +49,7 @@ static bool is_own(const char *name)
 	return false;
 }
 
-/* The column of the table that has nearly this name, and none that is read; NULL = there is none. */
+/* An unread column of the table with a similar name; NULL = none. */
 static const char *near_column(const struct mq_csv *csv, const char *name)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -93,7 +93,7 @@ enum mq_status mq_run_unknown(const char *column, const char *cell, const char *
 		      near ? "'?" : "");
 }
 
-/* "250k" is a number of tokens too. */
+/* Also reads "250k", as a number of tokens. */
 static bool read_count(const char *text, double *value)
 {
 	char k = 0, rest = 0;
@@ -117,12 +117,12 @@ static void read_cell(const struct mq_csv *csv, uint32_t row, const struct colum
 	*x = NAN;
 	if (!*text || (read_count(text, x) && isfinite(*x) && *x >= 0))
 		return;
-	*x = NAN; /* not the part that reads as a number */
+	*x = NAN; /* a partial number is no number */
 	run->bad = mq_arena_printf(arena, "%s%s%s '%.60s' is not a number of at least 0", run->bad ? run->bad : "",
 				   run->bad ? "; " : "", c->name, text);
 }
 
-/* Fields of a software that are columns, and no column of rows: "key=value" behind software_options. */
+/* Columns named after software fields: appends "key=value" to software_options. */
 static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *run, struct mq_arena *arena)
 {
 	for (uint32_t c = 0; c < csv->n_columns; c++) {
@@ -134,7 +134,7 @@ static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *r
 	}
 }
 
-/* A model that is a file: as -m would find it, or beside the table. */
+/* The path of a model file: as for -m, or beside the table. */
 static const char *model_file(const char *model, const char *table, struct mq_arena *arena)
 {
 	const char *slash = strrchr(table, '/');
@@ -145,7 +145,7 @@ static const char *model_file(const char *model, const char *table, struct mq_ar
 	return access(beside, R_OK) ? model : beside;
 }
 
-/* Samples or tokens per second, of all devices; 0 where the unit is another. */
+/* Samples or tokens per second of all devices; 0: another unit. */
 static double per_second(const struct mq_run *r, bool *tokens)
 {
 	static const char *const samples[] = { "seq", "sample", "sentence", "im", NULL };

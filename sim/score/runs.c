@@ -1,6 +1,6 @@
-/* runs.c - `score RUNS.csv`: step times and peak memory of measured runs against the simulation, file by file.
+/* runs.c - `score RUNS.csv`: compares step times and peak memory of measured runs with the simulation, file by file.
  *
- * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups of rows that
+ * Every row is scored, or refused with a reason. Rank correlation and regret are computed within groups of rows that
  * differ only in plan (judge.h). SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
@@ -23,7 +23,7 @@ static double error_of(const struct mq_judged_table *t, uint32_t i)
 	return t->step_s[i] / t->run[i].step_time_s - 1;
 }
 
-/* A row's prediction as the index of errors has it. */
+/* A row's prediction as a point of the index of errors. */
 static void point_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
 		     struct mq_trust_point *point)
 {
@@ -60,7 +60,7 @@ static void write_trust(const struct mq_score_options *o, const struct mq_judged
 	}
 }
 
-/* The row's interval, its own table and publisher not asked; NaN throughout where there is none. */
+/* The row's interval, from other tables and publishers; all NaN if there is none. */
 static struct mq_trust_answer answer_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i)
 {
 	struct mq_trust_answer a;
@@ -94,7 +94,7 @@ static void write_rows(const struct mq_score_options *o, const struct mq_judged_
 	}
 }
 
-/* What the predicted memory is made of, and what the device has: a row per row that was judged. */
+/* memory.csv: the parts of the predicted memory and the device's memory, for each judged row. */
 static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -111,13 +111,13 @@ static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *
 	}
 }
 
-/* The row has no prediction, and it is no out-of-memory run that was judged so. */
+/* Is the row without prediction, and not an OOM run judged as OOM? */
 static bool left_out(const struct mq_judged_table *t, uint32_t i)
 {
 	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;
 }
 
-/* Each distinct reason once, with its rows. */
+/* Prints each distinct reason once, with its rows. */
 static void print_refused(const struct mq_judged_table *t, bool *told)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -137,7 +137,7 @@ static void print_refused(const struct mq_judged_table *t, bool *told)
 	}
 }
 
-/* Each software once with its rows: "megatron-core (3)". */
+/* Each software with its number of rows: "megatron-core (3)". */
 static void print_software(const struct mq_judged_table *t, struct mq_arena *arena)
 {
 	const char **file = mq_arena_array(arena, t->n, const char *), *before = "  software: ";
@@ -154,7 +154,7 @@ static void print_software(const struct mq_judged_table *t, struct mq_arena *are
 		printf("\n");
 }
 
-/* Each thing that was assumed once, with its rows: a row's are separated by "; ". */
+/* Prints each assumption once, with its rows; a row's assumptions are separated by "; ". */
 static void print_assumptions(const struct mq_judged_table *t, struct mq_arena *arena)
 {
 	const char *told = "", *separator = "  assumed: ";
@@ -197,7 +197,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 	return line;
 }
 
-/* Peak memory where the source prints it; rows that ran out of memory count as right or wrong. */
+/* Errors of peak memory, where the source has it; OOM rows count as right or wrong. */
 static struct mq_score_line memory_line(const struct mq_score_options *o, const struct mq_judged_table *t)
 {
 	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
@@ -285,8 +285,8 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 
 /* ---- with its source left out ---------------------------------------------------------------------- */
 
-/* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
- * values: the rows are left as so judged. */
+/* Judges each part of the table that the ledger lists by models, with values fitted to the other rows. The rows keep
+ * these results. */
 static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_ledger *ledger,
 				       struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
@@ -314,7 +314,7 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 	return MQ_OK;
 }
 
-/* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
+/* Judges the table with substitutes for the values fitted to it. The rows keep these results. */
 static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_ledger *ledger,
 				struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {

@@ -12,7 +12,7 @@
 
 static const char software_prefix[] = "software:";
 
-/* "ENTRY.FIELD" or "ENTRY.FIELD=VALUE" in its parts; value is "" where there is none. */
+/* The parts of "ENTRY.FIELD" or "ENTRY.FIELD=VALUE"; value "" = none. */
 struct parts {
 	char *entry, *field;
 	const char *value;
@@ -42,7 +42,7 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 
 /* ---- calibrations ---------------------------------------------------------------------------------- */
 
-/* The values of all entries that a name fits. */
+/* The values of all entries that match a name. */
 struct found {
 	const char *name[MQ_CASE_MAX_CHANGES]; /* of each entry */
 	double value[MQ_CASE_MAX_CHANGES];
@@ -116,7 +116,7 @@ static enum mq_status find_in_software(const struct mq_score_options *o, const s
 	return MQ_OK;
 }
 
-/* ---- what others ask for -------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------------ */
 
 enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *name, struct mq_score_knob *knob,
 				  struct mq_err *err)
@@ -162,7 +162,7 @@ bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_ca
 	return !c->n_parts;
 }
 
-/* The file that the value of a software's field comes from; NULL = a default, or an option. */
+/* The file that sets a software's field; NULL = a default, or an option. */
 static const char *file_of(const struct mq_case *c, const char *field)
 {
 	uint32_t f = mq_software_field_find(field);
@@ -212,7 +212,7 @@ static bool has_device(const struct mq_case *c, const char *type)
 	return !c->n_parts;
 }
 
-/* What one --set means for a row, or one value that stands in for another wherever that is inherited. */
+/* Applies one --set, or one substitute wherever its value is inherited, to a row. */
 static enum mq_status change_row(const struct mq_score_options *o, const char *set, bool stand_in,
 				 const struct mq_case *c, struct mq_score_changes *to, struct mq_err *err)
 {

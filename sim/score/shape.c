@@ -1,8 +1,8 @@
 /* shape.c - the plan of a row: degrees, micro-batches, stages, schedule, sync and recomputation.
  *
- * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs, micro-batches
- * from batch and accumulation. A cell that is a word may have a remark in brackets behind it, which nobody reads. An
- * empty one is as the software does. SPDX-License-Identifier: Apache-2.0 */
+ * Values that follow from others need no column: the data-parallel degree from the number of GPUs, micro-batches from
+ * batch and accumulation. A word may be followed by a remark in brackets, which is ignored. An empty cell is the
+ * software's default. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------------- */
 
-/* What a column's words mean: names separated by blanks, in small letters, without '-', '_' and blanks of their own. */
+/* The words of a column and their values: names separated by blanks, in lower case, without '-', '_' and blanks. */
 struct word {
 	const char *names;
 	int value;
@@ -20,7 +20,7 @@ struct word {
 
 enum { MOST_NAMES = 32 };
 
-/* The value of the word that a cell is up to a remark in brackets, or NULL. `name` gets all names there are. */
+/* The value of a cell's word, without remark, or NULL; `name` gets all known names. */
 static const int *find_word(const char *cell, const struct word *words, const char *name[MOST_NAMES],
 			    struct mq_arena *arena)
 {
@@ -46,7 +46,7 @@ static const int *find_word(const char *cell, const struct word *words, const ch
 	return found;
 }
 
-/* The value of a cell that is not empty. What stands behind a known word, and is no remark, is told as not read. */
+/* The value of a non-empty cell. Text after a known word that is no remark is reported as unread. */
 static enum mq_status word_of(struct mq_case *c, const char *column, const char *cell, const struct word *words,
 			      int *value, struct mq_err *err)
 {
@@ -76,7 +76,7 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
 	int sync = (int)c->software.software.sync;
 	const char *name[MOST_NAMES];
 
-	/* "zero3 8", "HSDP 4x8": ranks that shard, where they are not all */
+	/* "zero3 8", "HSDP 4x8": number of ranks that shard, if not all */
 	number = strpbrk(cell, " ");
 	while (number && !isdigit((unsigned char)number[1]))
 		number = strpbrk(number + 1, " ");
@@ -119,7 +119,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 		if (s->virtual < 2)
 			return mq_run_lacks(c->run, "vp", "it says the chunks of an interleaved schedule", err);
 	}
-	/* one chunk is 1F1B whatever it is called, and several are interleaved */
+	/* one chunk is always 1F1B, several are interleaved */
 	if (pipeline == MQ_PIPE_INTERLEAVED || pipeline == MQ_PIPE_1F1B)
 		pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
 	s->pipeline = (uint8_t)pipeline;
@@ -182,9 +182,9 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 
 	if (isnan(n) && !isnan(r->mbs))
 		n = per_replica / r->mbs;
-	if (isnan(n) && open) /* there are columns for it: an empty cell is not known, not usual */
+	if (isnan(n) && open) /* the table has the columns: an empty cell means not known */
 		return mq_run_lacks(r, "mbs", "give it, or grad_accum", err);
-	if (isnan(n)) { /* nobody accumulates for nothing; a pipeline's micro-batches are as small as they can be */
+	if (isnan(n)) { /* no accumulation without pipeline; a pipeline has the smallest micro-batches */
 		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
 
 		n = c->shape.pp > 1 ? per_replica : 1;
@@ -203,7 +203,7 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 
 /* ---- layers of stages ---------------------------------------------------------------------------------- */
 
-/* The numbers of a list "7/9/9/9" into `stage` [most]; their number, 0 where it is no such list. */
+/* Reads a list "7/9/9/9" into stage[most]; returns its length, 0: no such list. */
 static uint32_t read_list(const char *text, uint32_t *stage, uint32_t most)
 {
 	uint32_t n = 0;
@@ -220,8 +220,8 @@ static uint32_t read_list(const char *text, uint32_t *stage, uint32_t most)
 	return n;
 }
 
-/* Layers of pipeline ranks as layers of their chunks. What does not divide is missing at the ends, where embedding and
- * head are: in the first chunks of the first rank, in the last ones of others. */
+/* Splits layers of pipeline ranks into layers of their chunks. If they do not divide, chunks at the ends, with
+ * embedding and head, have fewer: the first ones of the first rank, the last ones of the others. */
 static void deal_chunks(const struct mq_shape *shape, const uint32_t *rank, uint32_t *stage)
 {
 	uint32_t chunks = shape->virtual;
@@ -237,7 +237,7 @@ static void deal_chunks(const struct mq_shape *shape, const uint32_t *rank, uint
 	}
 }
 
-/* Items before and behind the layers are taken from the first and last stages. */
+/* Subtracts items before and after the layers from the first and last stages. */
 static void drop_items(uint32_t *stage, uint32_t n, double items, double layers)
 {
 	double before = floor((items - layers) / 2), at = 0;
@@ -250,9 +250,9 @@ static void drop_items(uint32_t *stage, uint32_t n, double items, double layers)
 	}
 }
 
-/* Layers of each stage, or of each chunk or each pipeline rank where a rank has several chunks. "7/9/9/9" may count
- * further items before and behind the layers (embedding, head): what is over is taken half from the first items, half
- * from the last. Of stages at the end without layers the first has head and loss, the others idle. */
+/* Layers of each stage; with several chunks per rank, of each chunk or each pipeline rank. "7/9/9/9" may also count
+ * items before and after the layers (embedding, head): the surplus is subtracted half from the first items, half from
+ * the last. Of final stages without layers the first has head and loss, the others idle. */
 static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_err *err)
 {
 	const char *text = c->run->stage_layers;
@@ -288,11 +288,11 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 	return MQ_OK;
 }
 
-/* Megatron deals layers out evenly to all chunks or not at all. Where they do not divide but would with the
- * embedding, the head or both counted as a layer each (--account-for-embedding-in-pipeline-split,
- * --account-for-loss-in-pipeline-split), so they were: the first and last chunk have one layer less. A third
- * item is what explicit layouts give the last chunk for a further token's block, or for a wide vocabulary
- * (Megatron-Bridge's of DeepSeek-V3 and Kimi K2, 61 layers: 4 x 15 + 1, and 1 + 2 x 30 + 0). */
+/* Megatron splits layers evenly over all chunks. If they do not divide but would with the embedding, the head or both
+ * counted as a layer each (--account-for-embedding-in-pipeline-split, --account-for-loss-in-pipeline-split), the run
+ * used these flags: first and last chunk have one layer less. Explicit layouts count a third item in the last chunk,
+ * for a multi-token-prediction block or a wide vocabulary (Megatron-Bridge's of DeepSeek-V3 and Kimi K2, 61 layers: 4 x
+ * 15 + 1, and 1 + 2 x 30 + 0). */
 static void chunks(struct mq_case *c, uint32_t layers)
 {
 	uint32_t n = c->shape.pp * c->shape.virtual, ends = 0;
@@ -311,8 +311,8 @@ static void chunks(struct mq_case *c, uint32_t layers)
 	c->shape.stage_layers = stage;
 }
 
-/* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not, as
- * its software deals them out, without the stages that it leaves idle. MQ_EINPUT: the row's list does not fit. */
+/* Fills shape.stage_layers, layers per stage or chunk (NULL = even): from the row's list, else by the rule of its
+ * software, without idle stages. MQ_EINPUT: the row's list does not fit. */
 static enum mq_status layers_of_stages(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_software *s = &c->software.software;

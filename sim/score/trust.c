@@ -9,7 +9,7 @@
 #include "base/paths.h"
 #include "score/score.h"
 
-/* The kinds that are told apart: a word of the point, or a class of its size. */
+/* The kinds of runs in the report: a word of the point, or a class of its size. */
 static const char *size_of(const struct mq_trust_point *p)
 {
 	double gpus = p->number[MQ_TRUST_gpus];
@@ -26,7 +26,7 @@ static const char *class_of(const struct mq_trust_row *r, int by)
 			 r->table;
 }
 
-/* What the intervals of one kind of run are worth; half-widths and errors are shares of the prediction. */
+/* Quality of the intervals of one kind of run; half-widths and errors are shares of the prediction. */
 static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, int by, const char *name,
 		     struct mq_csv_writer *w, struct mq_arena *arena)
 {
@@ -46,7 +46,7 @@ static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, 
 		half_50[n] = (a[i].high_50_s - a[i].low_50_s) / 2 / step_s;
 		error[n++] = fabs(r->measured_s / step_s - 1);
 	}
-	const double rank = mq_spearman(half_80, error, n, arena); /* before quantiles sort the two */
+	const double rank = mq_spearman(half_80, error, n, arena); /* before the quantiles sort both arrays */
 	const double value[] = { (double)in_80 / n,           (double)in_50 / n,         mq_quantile(half_80, n, .5),
 				 mq_quantile(half_50, n, .5), mq_quantile(error, n, .5), rank };
 
@@ -91,7 +91,7 @@ static enum mq_status write_intervals(const struct mq_trust *t, const struct mq_
 	return mq_csv_close(&w, err);
 }
 
-/* All but what an earlier run left at `own`. */
+/* All points except those that an earlier run left at `own`. */
 static enum mq_status read_folder(struct mq_trust *t, const char *folder, const char *own, struct mq_arena *arena,
 				  struct mq_err *err)
 {
@@ -112,8 +112,8 @@ static enum mq_status read_folder(struct mq_trust *t, const char *folder, const 
 			     folder, folder);
 }
 
-/* Of the pairs of runs that differ in plan alone, at most SAMPLE of a publisher's: how often the plan that was called
- * faster was, by what was said of it. */
+/* Over pairs of runs that differ in plan alone, at most SAMPLE per publisher: how often the plan predicted faster was
+ * faster, by the stated confidence. */
 static enum mq_status write_pairs(struct mq_trust *t, const char *path, struct mq_err *err)
 {
 	enum { SAMPLE = 60, BINS = 5 };
