@@ -21,14 +21,14 @@ static bool has_weight(const struct mq_op *op)
 	       (has_dim(op, MQ_DIM_OUT) || has_dim(op, MQ_DIM_IN));
 }
 
-/* Are the features of the output split? Sums over split inputs are completed first. */
-static bool gives_features(const struct mq_op *op, uint32_t dim)
+/* Does a split along `dim` split the output's features? Partial sums of split inputs are reduced first. */
+static bool splits_output(const struct mq_op *op, uint32_t dim)
 {
 	return (dim == MQ_DIM_OUT && op->kind != MQ_OP_LOSS) || (dim == MQ_DIM_HEAD && !is_gemm(op->kind));
 }
 
-/* Those of the input? A table is looked up by whole ids. */
-static bool takes_features(const struct mq_op *op, uint32_t dim)
+/* Does it need the input's features split? An embedding table is looked up by whole ids. */
+static bool splits_input(const struct mq_op *op, uint32_t dim)
 {
 	if (op->kind == MQ_OP_EMBEDDING)
 		return false;
@@ -37,14 +37,13 @@ static bool takes_features(const struct mq_op *op, uint32_t dim)
 	return dim == MQ_DIM_HEAD || dim == MQ_DIM_OUT;
 }
 
-/* The split that takes, or gives, split features; MQ_N_DIMS: there is none. */
-static uint32_t answering(const struct mq_op *op, bool as_consumer)
+/* The split of an op that takes (or gives) split features; MQ_N_DIMS: none. */
+static uint32_t matching_split(const struct mq_op *op, bool as_consumer)
 {
 	static const enum mq_dim order[] = { MQ_DIM_HEAD, MQ_DIM_OUT, MQ_DIM_IN };
 
 	for (int i = 0; i < 3; i++)
-		if (has_dim(op, order[i]) &&
-		    (as_consumer ? takes_features(op, order[i]) : gives_features(op, order[i])))
+		if (has_dim(op, order[i]) && (as_consumer ? splits_input(op, order[i]) : splits_output(op, order[i])))
 			return order[i];
 	return MQ_N_DIMS;
 }
@@ -53,10 +52,10 @@ static uint32_t answering(const struct mq_op *op, bool as_consumer)
 
 struct spread {
 	const struct mq_model *m;
-	const uint32_t *first_tied, *next_tied; /* ops that use the weight of another */
-	uint32_t *dim;                          /* [n_ops] MQ_NONE = not reached */
+	const uint32_t *first_tied, *next_tied; /* lists of the ops tied to each weight */
+	uint32_t *dim;                          /* [n_ops] split of each op; MQ_NONE = not reached */
 	struct mq_linkage_group *group;
-	uint32_t done; /* of the group's ops, those whose neighbours were asked */
+	uint32_t done; /* ops of the group whose neighbours were visited */
 };
 
 static void reach(struct spread *s, uint32_t op, uint32_t dim)
@@ -72,7 +71,7 @@ static void reach(struct spread *s, uint32_t op, uint32_t dim)
 	s->group->dim[s->group->n++] = (uint8_t)dim;
 }
 
-/* The same dimension of a table's other use: the vocabulary is what an embedding takes in and a head gives out. */
+/* Splits a tied op along the same table dimension: the vocabulary is an embedding's input and a head's output. */
 static void reach_tied(struct spread *s, uint32_t from, uint32_t to)
 {
 	bool turned = (s->m->op[from].kind == MQ_OP_EMBEDDING) != (s->m->op[to].kind == MQ_OP_EMBEDDING);
@@ -86,17 +85,17 @@ static void reach_tied(struct spread *s, uint32_t from, uint32_t to)
 		s->group->possible = false;
 }
 
-static void ask_neighbours(struct spread *s, uint32_t op)
+static void visit_neighbours(struct spread *s, uint32_t op)
 {
 	const struct mq_model *m = s->m;
 
-	for (uint32_t e = m->out_first[op]; gives_features(&m->op[op], s->dim[op]) && e < m->out_first[op + 1]; e++)
-		reach(s, m->edge[e].dst, answering(&m->op[m->edge[e].dst], true));
-	for (uint32_t i = m->in_first[op]; takes_features(&m->op[op], s->dim[op]) && i < m->in_first[op + 1]; i++) {
+	for (uint32_t e = m->out_first[op]; splits_output(&m->op[op], s->dim[op]) && e < m->out_first[op + 1]; e++)
+		reach(s, m->edge[e].dst, matching_split(&m->op[m->edge[e].dst], true));
+	for (uint32_t i = m->in_first[op]; splits_input(&m->op[op], s->dim[op]) && i < m->in_first[op + 1]; i++) {
 		uint32_t src = m->edge[m->in_edge[i]].src;
 
 		if (m->op[src].kind != MQ_OP_INPUT)
-			reach(s, src, answering(&m->op[src], false));
+			reach(s, src, matching_split(&m->op[src], false));
 	}
 	if (m->op[op].tied != MQ_NONE)
 		reach_tied(s, op, m->op[op].tied);
@@ -114,14 +113,14 @@ static void propagate(struct spread *s, const struct mq_linkage_var *var, enum m
 			reach(s, var->op[i], dim);
 	}
 	while (s->done < s->group->n && s->group->possible)
-		ask_neighbours(s, s->group->op[s->done++]);
+		visit_neighbours(s, s->group->op[s->done++]);
 	for (uint32_t i = 0; i < s->group->n; i++)
 		s->dim[s->group->op[i]] = MQ_NONE;
 }
 
 /* ---- variables -------------------------------------------------------------------------------------------- */
 
-/* The name without the number of its layer: "layer7.qkv" and "layer8.qkv" play the same role. */
+/* The name without its layer number: "layer7.qkv" and "layer8.qkv" have the same role. */
 static const char *role_of(const struct mq_model *m, uint32_t op)
 {
 	const char *dot = strchr(m->op[op].name, '.');

@@ -6,10 +6,10 @@
 #include "ip/place_latency.h"
 #include "lib/place/model.h"
 
-/* A column of x: a device, one of its pieces, or the pool of CPUs. */
+/* A slot, the second index of x: a device, one of its pieces, or the pool of CPUs. */
 struct slot {
-	uint32_t type, device; /* device: number among all */
-	uint32_t nth;          /* among those of its type */
+	uint32_t type, device; /* device: number among all devices */
+	uint32_t nth;          /* device number within its type */
 	bool own_memory;
 };
 
@@ -23,17 +23,17 @@ struct ip {
 	struct slot *slot;
 	uint32_t *x;        /* [n_units * n_slots] columns */
 	uint32_t goal;      /* column of the objective */
-	uint32_t goal_back; /* of its backward part, where phases count apart */
+	uint32_t goal_back; /* column of the backward part, if phases count separately */
 	uint32_t *memory;   /* [devices] row, or MQ_NONE */
-	/* what must be contiguous: units, or nodes where the latency counts */
+	/* items that must be contiguous: units or, for latency, nodes */
 	uint32_t n_items, n_arcs;
 	const uint32_t *unit_of;         /* [n_items] */
 	const struct mq_place_edge *arc; /* between items */
 	/* latency */
-	uint32_t *latency;        /* [n_nodes] when its output is there */
-	uint32_t *start, *finish; /* [n_slots] */
-	double limit;             /* an upper bound of the latency */
-	double *guess;            /* [columns] the start solution */
+	uint32_t *latency;        /* [n_nodes] columns: when the output is there */
+	uint32_t *start, *finish; /* [n_slots] columns */
+	double limit;             /* upper bound of the latency, big M */
+	double *guess;            /* [columns] start solution */
 };
 
 static uint32_t at(const struct ip *ip, uint32_t unit, uint32_t slot)
@@ -60,7 +60,7 @@ static void make_slots(struct ip *ip)
 	}
 }
 
-/* A column for each unit and slot, one slot per unit, memory per device. */
+/* Columns x for units and slots; rows: each unit has one slot, the memory of each device. */
 static void add_assignment(struct ip *ip)
 {
 	const struct mq_place *p = ip->place;
@@ -85,7 +85,7 @@ static void add_assignment(struct ip *ip)
 
 		for (uint32_t i = 0; i < ip->n_slots; i++) {
 			const struct slot *s = &ip->slot[i];
-			/* Among equal devices the n-th holds no unit before the n-th. */
+			/* symmetry breaking: of equal devices, number n gets units from n on only */
 			bool allowed = isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
 			uint32_t x = mq_mip_column(&ip->mip, 0, 0, allowed ? 1 : 0, true);
 
@@ -99,7 +99,7 @@ static void add_assignment(struct ip *ip)
 	}
 }
 
-/* z marks the ancestors of the slot's set; a set that is left is never entered again. */
+/* Contiguity of a slot's set: z marks its ancestors; a path that leaves the set never enters it again. */
 static void add_contiguity(struct ip *ip, uint32_t slot)
 {
 	uint32_t *z = mq_arena_array(ip->arena, ip->n_items, uint32_t);
@@ -117,7 +117,7 @@ static void add_contiguity(struct ip *ip, uint32_t slot)
 	}
 }
 
-/* Units with their precedence, or nodes with their edges. */
+/* Items: units with their precedence, or nodes with their edges. */
 static void choose_items(struct ip *ip, bool nodes)
 {
 	const struct mq_place *p = ip->place;
@@ -150,8 +150,8 @@ static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32
 	MQ_MIP_ROW(&ip->mip, 'G', 0, { y, 1 }, { at(ip, a, slot), -1 }, { at(ip, b, slot), 1 });
 }
 
-/* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in the
- * latency program what enters and what leaves are paid apart, although for one signal only one can happen. */
+/* Adds the compute and transfers of a slot to a row, the backward part to another, possibly the same. The latency
+ * program pays a signal for entering and for leaving separately, although only one can happen. */
 static void add_load(struct ip *ip, uint32_t slot, uint32_t row, uint32_t row_back)
 {
 	const struct mq_units *u = &ip->u;
@@ -196,7 +196,7 @@ static void formulate_max_load(struct ip *ip)
 
 /* ---- latency ------------------------------------------------------------------------------------ */
 
-/* later >= earlier - limit * (1 - switch), or without a switch (MQ_NONE) later >= earlier. */
+/* later >= earlier - limit * (1 - on); without `on` (MQ_NONE): later >= earlier. */
 static void add_after(struct ip *ip, uint32_t later, uint32_t earlier, uint32_t on)
 {
 	if (on == MQ_NONE)
@@ -212,7 +212,7 @@ static void add_slot_times(struct ip *ip, uint32_t slot)
 	uint32_t row = MQ_MIP_ROW(&ip->mip, 'L', 0, { ip->start[slot], 1 }, { ip->finish[slot], -1 });
 
 	add_load(ip, slot, row, row);
-	/* What a predecessor makes must be there, whether moving it costs something or not. */
+	/* predecessors must have finished even if moving their output is free */
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
 
@@ -230,7 +230,7 @@ static void add_slot_times(struct ip *ip, uint32_t slot)
 		add_after(ip, ip->start[slot], ip->finish[slot - 1], MQ_NONE);
 }
 
-/* latency_v >= latency_u + time_v x_v; u = MQ_NONE for nodes without predecessor. */
+/* latency_v >= latency_u + time_v x_v; u = MQ_NONE: without predecessor. */
 static void add_pool_time(struct ip *ip, uint32_t slot, uint32_t u, uint32_t v)
 {
 	double time = ip->place->time[v * ip->place->n_types + ip->slot[slot].type];
@@ -269,7 +269,7 @@ static void formulate_latency(struct ip *ip, double least)
 	}
 }
 
-/* A value that some schedule surely reaches: everything one after another, at its slowest. */
+/* Upper bound: everything in sequence, at its slowest. */
 static double slowest(const struct ip *ip)
 {
 	double sum = 1;
@@ -314,7 +314,7 @@ static void decode(struct ip *ip, const double *value, struct mq_placement *out)
 	mq_placement_loads(ip->place, out, ip->arena);
 }
 
-/* The start placement as values of x; NULL where it does not fit the slots. */
+/* The start placement as values of x; NULL: it does not fit the slots. */
 static double *encode(struct ip *ip, const struct mq_placement *start)
 {
 	double *value = mq_arena_array(ip->arena, ip->mip.n_columns, double);
@@ -331,7 +331,7 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 			lowest[s] = v < lowest[s] ? v : lowest[s];
 		}
 	}
-	for (uint32_t round = 0; round < start->n_stages; round++) { /* sets by their lowest unit */
+	for (uint32_t round = 0; round < start->n_stages; round++) { /* sets in order of their lowest unit */
 		uint32_t s = MQ_NONE, slot = 0;
 
 		for (uint32_t i = 0; i < start->n_stages; i++)
@@ -346,7 +346,7 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 
 		if (slot == ip->n_slots)
 			return NULL;
-		for (uint32_t i = slot; i < ip->n_slots; i++) /* other pieces of it are gone too */
+		for (uint32_t i = slot; i < ip->n_slots; i++) /* its other pieces are used too */
 			used[i] = used[i] || (!pool && ip->slot[i].device == ip->slot[slot].device);
 		for (uint32_t i = 0; i < start->stage[s].n_nodes; i++)
 			value[at(ip, ip->u.of_node[start->stage[s].node[i]], slot)] = 1;
@@ -363,7 +363,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	};
 	bool latency = o->objective == MQ_PLACE_LATENCY;
 	struct mq_mip_result solved;
-	double least = 0; /* a bound of the latency before any program is solved */
+	double least = 0; /* lower bound of the latency without the program */
 
 	*result = (struct mq_place_ip_result){ .value = INFINITY, .bound = -INFINITY };
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
@@ -394,7 +394,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	result->infeasible = solved.verdict == MQ_MIP_INFEASIBLE;
 	result->optimal = solved.verdict == MQ_MIP_OPTIMAL;
 	result->bound = solved.bound;
-	if (latency && !result->infeasible) /* also where cbc was stopped before it had one */
+	if (latency && !result->infeasible) /* also if cbc stopped without a bound */
 		result->bound = fmax(result->bound, least);
 	if (solved.value) {
 		decode(&ip, solved.value, &result->placement);
@@ -404,7 +404,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 		result->placement = *o->start;
 		result->value = value_of(&ip, o->start);
 	}
-	if (result->optimal && o->gap <= 0) /* the solver's tolerances are not ours */
+	if (result->optimal && o->gap <= 0) /* the solver's tolerance may put the bound above the value */
 		result->bound = fmin(result->bound, result->value);
 	return MQ_OK;
 }

@@ -1,4 +1,5 @@
-/* place_latency.c - latency of a placement; see model.h. SPDX-License-Identifier: Apache-2.0 */
+/* place_latency.c - latency and order of a placement's sets; see model.h, place.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lib/place/model.h"
@@ -11,11 +12,11 @@ struct walk {
 	uint32_t *set;                     /* [n_nodes] stage */
 	double *finish;                    /* [n_blocks] */
 	double *work, *in_cost, *out_cost; /* [n_blocks] */
-	bool *own;                         /* [n_blocks] memory of its own: pays for tensors */
+	bool *own;                         /* [n_blocks] on a device with memory of its own: pays for tensors */
 };
 
-/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it has entered the
- * set. Relaxed to a fixpoint, so that edges may come in any order. */
+/* Cuts a set where a path leaves and re-enters it: a node's piece is the most times that a path to it entered the set.
+ * Relaxed to a fixpoint, as edges come in any order. */
 static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
 {
 	bool changed = true;
@@ -59,7 +60,7 @@ static void make_blocks(struct walk *w, const struct mq_placement *placement, st
 	}
 }
 
-/* Each op whose output enters a block is paid once by it; so is each op whose output leaves. */
+/* A block pays once for each op whose output enters it, and once for each whose output leaves it. */
 static void add_transfers(struct walk *w, struct mq_arena *arena)
 {
 	uint32_t *paid_by = mq_arena_array(arena, w->p->n_edges, uint32_t);
@@ -130,7 +131,7 @@ double mq_place_latency(const struct mq_place *p, const struct mq_placement *pla
 	for (uint32_t b = 0; b < w.n_blocks; b++)
 		last = fmax(last, w.finish[b]);
 	mq_arena_rewind(scratch, mark);
-	return changed ? (double)INFINITY : last; /* a cycle between sets: colours that cross */
+	return changed ? (double)INFINITY : last; /* a cycle between sets, due to colours */
 }
 
 bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
@@ -151,7 +152,7 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
-		/* The backward pass walks the stages back; what joins the passes goes either way. */
+		/* backward edges are reversed; edges between the passes may go either way */
 		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
 
 		if (back_u == back_v && set[u] != set[v])

@@ -1,25 +1,25 @@
-/* place_latency.h - short latencies of one sample (model.h: mq_place_latency), from above and from below.
+/* place_latency.h - upper and lower bounds on the latency of one sample (model.h: mq_place_latency).
  *
- * Above: sets that follow each other along one topological order. For a given order the best intervals on accelerators,
- * the rest on the pool of CPUs, are a dynamic programme over prefixes and devices in turn; the order itself is searched
- * by moving single units in it, judged by the latency, which sees sets that overlap.
+ * Upper: sets in sequence along a topological order. For a given order, a dynamic program over prefixes and devices
+ * finds the best intervals on accelerators, with the rest on the pool of CPUs; local search over orders moves single
+ * units, judged by latency with overlapping sets.
  *
- * Below: along any path of the graph the sets that it visits wait for each other, and a set without a hole meets a path
- * in one interval [i, j]. Such a set holds all that lies between its nodes (and shares a colour with them), none of
- * what comes before node i - 1 or after node j + 1, and so pays at least the least cut between the two (lib/sfb.h). The
- * least sum over all ways to cut the path into intervals, of at most as many sets as there are, within the memory, and
- * nodes on CPUs is a bound. SPDX-License-Identifier: Apache-2.0 */
+ * Lower: sets along any path of the graph wait for each other, and a contiguous set meets the path in one interval [i,
+ * j]. Such a set holds all nodes between its nodes (and those that share a colour), none of the ancestors of node i - 1
+ * or descendants of node j + 1, and so pays at least the minimum cut between the two (lib/sfb.h). The bound is the
+ * least sum over all ways to cut the path into intervals, at most as many as there are sets and within the memory, and
+ * nodes on CPUs. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_IP_PLACE_LATENCY_H
 #define MQ_IP_PLACE_LATENCY_H
 
 #include "maquette/rng.h"
 #include "lib/place/place.h"
 
-/* Tries `orders` orders; no stages where no interval fits. MQ_EINPUT: as mq_units_make. */
+/* Tries `orders` orders; no stages: no interval fits. MQ_EINPUT: as mq_units_make. */
 enum mq_status mq_place_line(const struct mq_place *place, uint32_t orders, struct mq_rng *rng, struct mq_arena *arena,
 			     struct mq_placement *out, struct mq_err *err);
 
-/* No placement with at most `pieces` contiguous sets per accelerator is below; 0 = no bound found. */
+/* Lower bound over placements with at most `pieces` contiguous sets per accelerator; 0 = none found. */
 enum mq_status mq_place_latency_bound(const struct mq_place *place, uint32_t pieces, struct mq_arena *arena,
 				      double *bound, struct mq_err *err);
 

@@ -1,25 +1,25 @@
-/* place_latency_bound.c - short latencies from below; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
+/* place_latency_bound.c - lower bound of the latency; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "ip/place_latency.h"
 #include "lib/sfb.h"
 #include "lib/csr.h"
 
-enum { MOST_NODES = 4096, WORD = 64 }; /* sets of nodes are bits: n^2 / 4 bytes of them */
+enum { MOST_NODES = 4096, WORD = 64 }; /* sets of nodes are bit sets: n^2 / 4 bytes in all */
 
 struct bound {
 	const struct mq_place *p;
 	struct mq_arena *arena;
 	uint32_t n_sets, words;
-	uint32_t *like;            /* [n] the first node that must be in the same set */
+	uint32_t *like;            /* [n] the first node that must share its set */
 	uint32_t *out_first, *out; /* CSR: receivers of each node */
-	uint64_t *above, *below;   /* [n * words] ancestors and descendants, the node among them */
+	uint64_t *above, *below;   /* [n * words] ancestors and descendants, including the node */
 	double *fast, *slow;       /* [n] least time on an accelerator, on a CPU */
 	double room;
 	uint32_t n_path, *path;
 	/* the set of an interval */
-	uint64_t *in, *up, *down; /* held; ancestors and descendants of what is held */
-	uint64_t *colors;         /* of each colour that is held, its first node */
+	uint64_t *in, *up, *down; /* members; ancestors and descendants of members */
+	uint64_t *colors;         /* first node of each colour among the members */
 };
 
 static bool has(const uint64_t *set, uint32_t v)
@@ -37,7 +37,7 @@ static const uint64_t *row(const struct bound *b, const uint64_t *sets, uint32_t
 	return sets + (size_t)v * b->words;
 }
 
-/* Ancestors and descendants, by relaxing the edges until nothing changes: they may come in any order. */
+/* Ancestors and descendants, by relaxing all edges to a fixpoint, as they come in any order. */
 static void close_paths(struct bound *b)
 {
 	const struct mq_place *p = b->p;
@@ -52,7 +52,7 @@ static void close_paths(struct bound *b)
 	while (changed) {
 		changed = false;
 		for (uint32_t k = 0; k < 2 * p->n_edges; k++) {
-			/* Ancestors in the order of the edges, descendants against it: sorted edges need few rounds. */
+			/* ancestors in edge order, descendants against it: sorted edges take few rounds */
 			uint32_t e = k < p->n_edges ? k : 2 * p->n_edges - 1 - k;
 			bool up = k < p->n_edges;
 			uint32_t from = up ? p->edge[e].src : p->edge[e].dst;
@@ -69,7 +69,7 @@ static void close_paths(struct bound *b)
 	}
 }
 
-/* Where a device has one set, nodes of a colour are in it together. */
+/* If each device has one set, nodes of a colour are in the same set. */
 static void find_colors(struct bound *b, bool one_set)
 {
 	const uint32_t *color = b->p->color;
@@ -112,7 +112,7 @@ static void prepare(struct bound *b)
 	close_paths(b);
 }
 
-/* The path of most time and output cost; its nodes in order, its length. */
+/* Finds the longest path by time and `output` x output cost; returns its length. */
 static double find_path(struct bound *b, double output)
 {
 	const struct mq_place *p = b->p;
@@ -146,7 +146,7 @@ static double find_path(struct bound *b, double output)
 	return b->n_path ? length[b->path[0]] : 0;
 }
 
-static void hold(struct bound *b, uint32_t v)
+static void add_member(struct bound *b, uint32_t v)
 {
 	const uint64_t *above = row(b, b->above, v), *below = row(b, b->below, v);
 
@@ -158,18 +158,18 @@ static void hold(struct bound *b, uint32_t v)
 	}
 }
 
-/* Adds a node, what lies between it and the others, and what shares a colour. */
-static void grow(struct bound *b, uint32_t node)
+/* Adds a node to the set, with all nodes between it and the members, and those that share a colour. */
+static void add_to_set(struct bound *b, uint32_t node)
 {
 	bool changed = true;
 
-	hold(b, node);
+	add_member(b, node);
 	while (changed) {
 		changed = false;
 		for (uint32_t v = 0; v < b->p->n_nodes; v++) {
 			if (has(b->in, v) || !(has(b->colors, b->like[v]) || (has(b->up, v) && has(b->down, v))))
 				continue;
-			hold(b, v);
+			add_member(b, v);
 			changed = true;
 		}
 	}
@@ -179,7 +179,7 @@ static void grow(struct bound *b, uint32_t node)
 
 struct cut {
 	struct mq_sfb_problem problem;
-	uint32_t *node; /* [n_nodes] number in the problem: 0 = held, 1 = kept out, MQ_NONE = none yet */
+	uint32_t *node; /* [n_nodes] number in the problem: 0 = in the set, 1 = outside, MQ_NONE = not yet numbered */
 	double *cost;
 	bool *forbidden;
 	struct mq_sfb_edge *edge;
@@ -196,8 +196,8 @@ static void add_edge(struct cut *c, uint32_t src, uint32_t dst, double cost)
 	c->edge[c->problem.n_edges++] = (struct mq_sfb_edge){ src, dst, cost };
 }
 
-/* Output u enters the set when a receiver is in it and u is not; it leaves when u is in it and a receiver is not.
- * One node each stands for the receivers. */
+/* Output u enters the set if a receiver is inside and u is not; it leaves if u is inside and a receiver is not. One
+ * auxiliary node each stands for "any" and "all" receivers. */
 static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double never)
 {
 	uint32_t any, all, some_in = 0, some_out = 0, open = c->node[u] > 1;
@@ -222,8 +222,8 @@ static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double 
 	}
 }
 
-/* Work and transfers of the cheapest set that holds `in`, without what is before node i - 1 of the path or after
- * node j + 1. */
+/* Compute and transfers of the cheapest set with all of `in`, without ancestors of node i - 1 of the path and
+ * descendants of node j + 1. */
 static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cost, struct mq_err *err)
 {
 	const struct mq_place *p = b->p;
@@ -268,7 +268,7 @@ static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cos
 
 /* ---- the path ----------------------------------------------------------------------------------- */
 
-/* Extends least[i][.] by the sets that begin at node i of the path: least[j + 1][sets]. */
+/* Extends least[i][.] by the sets that begin at node i of the path, to least[j + 1][sets]. */
 static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct mq_err *err)
 {
 	uint32_t wide = b->n_sets + 1;
@@ -280,7 +280,7 @@ static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct 
 	for (uint32_t j = i; j < b->n_path; j++) {
 		double size = 0, cost;
 
-		grow(b, b->path[j]);
+		add_to_set(b, b->path[j]);
 		for (uint32_t v = 0; v < b->p->n_nodes; v++)
 			size += has(b->in, v) ? b->p->size[v] : 0;
 		if (size > b->room || (i && has(b->in, b->path[i - 1])))
@@ -324,7 +324,7 @@ enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces,
 	struct bound b = { .p = p, .arena = arena };
 
 	find_times(&b);
-	*bound = find_path(&b, 0); /* every node where it is fastest */
+	*bound = find_path(&b, 0); /* every node on its fastest device */
 	if (p->n_nodes > MOST_NODES)
 		return MQ_OK;
 	for (uint32_t t = 0; t < p->n_types; t++) {
@@ -335,12 +335,13 @@ enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces,
 	}
 	find_colors(&b, pieces <= 1);
 	prepare(&b);
-	for (int output = 0; output < 2; output++) { /* a path by time, one by tensors too: either bounds */
+	for (int output = 0; output < 2;
+	     output++) { /* a path by time, and one by time and output costs: both are bounds */
 		double one;
 
 		find_path(&b, output);
 		MQ_TRY(cut_path(&b, &one, err));
-		*bound = fmax(*bound, isfinite(one) ? one * (1 - 1e-9) : 0); /* the cut's own rounding */
+		*bound = fmax(*bound, isfinite(one) ? one * (1 - 1e-9) : 0); /* rounding of the cut */
 	}
 	return MQ_OK;
 }

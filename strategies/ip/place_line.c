@@ -1,4 +1,4 @@
-/* place_line.c - short latencies from above; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
+/* place_line.c - upper bound of the latency; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "ip/place_latency.h"
@@ -7,8 +7,8 @@
 
 struct cell {
 	double latency;
-	uint32_t from;   /* units before the last set */
-	bool skip, pool; /* the device is left out; the last unit is on the CPUs */
+	uint32_t from;   /* number of units before the last set */
+	bool skip, pool; /* the device is unused; the last unit is on the CPUs */
 };
 
 struct line {
@@ -16,14 +16,14 @@ struct line {
 	struct mq_units u;
 	struct mq_arena *arena;
 	uint32_t n_devices;
-	struct mq_place_stage *device; /* accelerators in turn, without nodes */
+	struct mq_place_stage *device; /* accelerators in turn, as empty stages */
 	uint32_t cpu;                  /* type of the pool, or MQ_NONE */
-	double room;                   /* of the largest accelerator */
-	uint32_t *order, *at;          /* [units] and its inverse */
-	double *rank;                  /* [units] the lowest that is ready comes next */
+	double room;                   /* memory of the largest accelerator */
+	uint32_t *order, *at;          /* [units] the order and its inverse */
+	double *rank;                  /* [units] the ready unit of least rank comes next */
 	struct cell *cell;             /* [(units + 1) * (devices + 1)] */
 	uint32_t *stamp, *left;        /* [signals] */
-	double *in_s;                  /* [units] transfers of the set that ends there */
+	double *in_s;                  /* [units] transfers of the set that ends there, s */
 };
 
 static void list_devices(struct line *l)
@@ -44,7 +44,7 @@ static void list_devices(struct line *l)
 	}
 }
 
-/* The units that are ready, lowest rank first. */
+/* Sorts units topologically, lowest rank first. */
 static void sort_units(struct line *l)
 {
 	struct mq_arena_mark mark = mq_arena_mark(l->arena);
@@ -55,7 +55,7 @@ static void sort_units(struct line *l)
 	mq_arena_rewind(l->arena, mark);
 }
 
-/* Transfers of the sets [first, j] of the order; returns how many fit the largest memory. */
+/* Transfers of the sets [first, j] of the order; returns how many of them fit the largest memory. */
 static uint32_t price_sets(struct line *l, uint32_t first)
 {
 	const struct mq_units *u = &l->u;
@@ -96,7 +96,7 @@ static void improve(struct cell *c, struct cell with)
 		*c = with;
 }
 
-/* The best intervals along the order, one set after another. */
+/* Dynamic program: the best intervals along the order, sets in sequence. */
 static void cut_line(struct line *l)
 {
 	const struct mq_units *u = &l->u;
@@ -136,7 +136,7 @@ static void cut_line(struct line *l)
 	}
 }
 
-/* Sets of the best intervals, in arena `out`. */
+/* The placement of the best intervals, in arena `out`. */
 static void read_line(const struct line *l, struct mq_arena *out, struct mq_placement *placement)
 {
 	const struct mq_units *u = &l->u;

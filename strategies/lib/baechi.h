@@ -6,8 +6,8 @@
  * the favourite child of its last task unless another task is urgent (its inputs are on every device before the device
  * is free). A transfer occupies the one channel of both devices; a tensor is sent to a device once.
  *
- * Differs: ops that must share a device are one task, memory is not freed during the step. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Differs: ops that must share a device are one task, memory is not freed during the step.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_BAECHI_H
 #define MQ_STRATEGIES_LIB_BAECHI_H
 

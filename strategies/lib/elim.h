@@ -7,8 +7,8 @@
  * Work and memory grow with prod_{w in D u {v}} K_w, K the number of choices: K^(M+1) for M = max |D|. The tables are
  * kept, so back-substitution finds the choices without argmin tables.
  *
- * Not modelled: terms over three or more variables; elimination orders other than these two. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Not modelled: terms over three or more variables; elimination orders other than these two.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_ELIM_H
 #define MQ_STRATEGIES_LIB_ELIM_H
 

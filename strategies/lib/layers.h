@@ -1,5 +1,5 @@
-/* layers.h - the layers' times on a device, and their division into chunks by time. SPDX-License-Identifier:
- * Apache-2.0 */
+/* layers.h - the layers' times on a device, and their division into chunks by time.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_LAYERS_H
 #define MQ_STRATEGIES_LIB_LAYERS_H
 

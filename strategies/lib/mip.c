@@ -1,5 +1,5 @@
-/* mip.c - see mip.h. Files live in a temporary folder under $TMPDIR, removed afterwards. SPDX-License-Identifier:
- * Apache-2.0 */
+/* mip.c - see mip.h. Files live in a temporary folder under $TMPDIR, removed afterwards.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/mip.h"
 
 #include <errno.h>

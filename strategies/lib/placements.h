@@ -1,7 +1,7 @@
 /* placements.h - one device per op: the groups of ops placed together, and the devices.
  *
- * Ops of one colour share a device, and so do a forward op and its explicit backward op. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Ops of one colour share a device, and so do a forward op and its explicit backward op.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_LIB_PLACEMENTS_H
 #define STRATEGIES_LIB_PLACEMENTS_H
 

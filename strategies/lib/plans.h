@@ -1,5 +1,5 @@
-/* plans.h - shared by engines: usable devices, plan building, limits, single cost queries. SPDX-License-Identifier:
- * Apache-2.0 */
+/* plans.h - shared by engines: usable devices, plan building, limits, single cost queries.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_PLANS_H
 #define MQ_STRATEGIES_LIB_PLANS_H
 

@@ -15,7 +15,7 @@ struct run {
 	uint32_t n_devices;
 	struct device *device;
 	uint32_t *at;    /* [units] device */
-	uint32_t *n_got; /* [signals * devices] receivers there */
+	uint32_t *n_got; /* [signals * devices] number of receivers there */
 };
 
 static uint32_t *got(struct run *r, uint32_t signal, uint32_t device)
@@ -23,7 +23,7 @@ static uint32_t *got(struct run *r, uint32_t signal, uint32_t device)
 	return &r->n_got[(size_t)signal * r->n_devices + device];
 }
 
-/* Does the signal cross the border of the device, given who sends and how many of its receivers there? */
+/* Does a signal cross the border of a device? `home_here`: its sender is there; `here` of `all` receivers are there. */
 static bool crosses(bool home_here, uint32_t here, uint32_t all)
 {
 	return home_here ? here < all : here > 0;
@@ -34,7 +34,7 @@ static double load_of(const struct run *r, const struct device *d)
 	return d->time + (r->p->type[d->type].own_memory ? d->comm : 0);
 }
 
-/* Communication of a device when `unit` is added (+1) or taken away (-1). */
+/* Communication of a device after adding (+1) or removing (-1) `unit`. */
 static double comm_after(struct run *r, uint32_t unit, uint32_t device, int change)
 {
 	const struct mq_units *u = &r->u;
@@ -76,8 +76,7 @@ static void apply(struct run *r, uint32_t unit, uint32_t device)
 	r->at[unit] = device;
 }
 
-/* Max-load after a move; +inf where it may not be. The two loads that the others never exceed are known: the
- * largest, and the largest of the rest. */
+/* Max-load after a move; +inf: not allowed. The largest load of the other devices is among the three largest of all. */
 static double after_move(struct run *r, uint32_t unit, uint32_t device, const double top[3], const uint32_t who[3])
 {
 	const struct mq_units *u = &r->u;
@@ -167,7 +166,7 @@ enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, str
 		three_largest(&r, top, who);
 		best = top[0] * (1 - 1e-9);
 		for (uint32_t v = 0; v < r.u.n; v++) {
-			/* Only a move that touches the most loaded device can gain. */
+			/* a move that leaves the most loaded device as it is cannot be below top[0] */
 			for (uint32_t d = 0; d < r.n_devices; d++) {
 				if (d == r.at[v])
 					continue;

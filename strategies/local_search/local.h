@@ -1,8 +1,8 @@
-/* local.h - local search for the placement of least max-load: the best move of one unit to another device until no move
- * gains (a baseline of Tarnawski et al., NeurIPS 2020).
+/* local.h - local search for the least max-load: steepest descent by moves of one unit to another device (a baseline of
+ * Tarnawski et al., NeurIPS 2020).
  *
- * Loads are kept incrementally: a move touches only the signals of the unit. Any sets are allowed, contiguous or not;
- * memory is respected as far as the start allows: a move never makes it worse. SPDX-License-Identifier: Apache-2.0 */
+ * Loads are updated incrementally: a move touches only the unit's signals. Sets may be contiguous or not; start and
+ * moves keep within memory. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOCAL_SEARCH_LOCAL_H
 #define MQ_LOCAL_SEARCH_LOCAL_H
 
@@ -14,7 +14,7 @@ struct mq_local_result {
 	uint32_t moves;
 };
 
-/* From a random start: units on random devices of types that can run them (CPUs too). */
+/* From a random start: units on random devices (CPUs too) that can run them and have memory left. */
 enum mq_status mq_local_search(const struct mq_place *place, struct mq_rng *rng, struct mq_arena *arena,
 			       struct mq_local_result *result, struct mq_err *err);
 

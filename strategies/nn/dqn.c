@@ -31,7 +31,7 @@ void nn_dqn_fini(struct nn_dqn *d)
 	mq_arena_fini(&d->pass);
 }
 
-/* Q(s, a) = V(s) + A(s, a) - mean A(s, .), rows of states. */
+/* Q(s, a) = V(s) + A(s, a) - mean A(s, .), one row per state. */
 static struct nn_var q_values(struct nn_tape *t, const struct nn_dqn_net *net, struct nn_mat states)
 {
 	struct nn_var h = nn_relu(t, nn_mlp(t, &net->body, nn_constant(t, states)));
@@ -137,7 +137,7 @@ static struct drawn draw_batch(struct nn_dqn *d, struct mq_rng *rng)
 	return b;
 }
 
-/* r + gamma Q_target(s', argmax Q(s', .)). */
+/* Targets: r + gamma Q_target(s', argmax Q(s', .)). */
 static double *targets(struct nn_dqn *d, const struct drawn *b)
 {
 	double *y = mq_arena_array(&d->pass, d->o.batch, double);

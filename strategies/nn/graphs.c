@@ -104,12 +104,12 @@ struct nn_var nn_group_softmax(struct nn_tape *t, struct nn_var a, const uint32_
 	for (uint32_t i = 0; i < rows; i++)
 		y[i] /= sum.data[group[i]];
 	t->node[v.id].index = group;
-	t->node[v.id].extra = sum; /* reused as scratch of the reverse pass */
+	t->node[v.id].extra = sum; /* also scratch of the backward pass */
 	return v;
 }
 
-/* y = (x - mean) / s over n values: dx = (dy - mean(dy) - y mean(y dy)) / s. */
-static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n)
+/* Backward of y = (x - mean) / s over n values: dx = (dy - mean(dy) - y mean(y dy)) / s. */
+static void back_standardise(double *dx, const double *dy, const double *y, double s, uint32_t n)
 {
 	double mean = 0, dot = 0;
 
@@ -121,8 +121,8 @@ static void back_normal(double *dx, const double *dy, const double *y, double s,
 		dx[i] += (dy[i] - mean - y[i] * dot) / s;
 }
 
-/* Returns the standard deviation. */
-static double normal(double *y, const double *x, uint32_t n)
+/* y = (x - mean) / s; returns the standard deviation s. */
+static double standardise(double *y, const double *x, uint32_t n)
 {
 	double mean = 0, variance = 0;
 
@@ -142,8 +142,8 @@ static void back_normalise_rows(struct nn_tape *t, struct nn_node *n)
 	uint32_t cols = n->value.cols;
 
 	for (uint32_t i = 0; dx && i < n->value.rows; i++)
-		back_normal(dx + (size_t)i * cols, n->grad.data + (size_t)i * cols, n->value.data + (size_t)i * cols,
-			    n->extra.data[i], cols);
+		back_standardise(dx + (size_t)i * cols, n->grad.data + (size_t)i * cols,
+				 n->value.data + (size_t)i * cols, n->extra.data[i], cols);
 }
 
 struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
@@ -153,8 +153,8 @@ struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
 	struct nn_mat s = nn_mat_new(t->arena, rows, 1);
 
 	for (uint32_t i = 0; i < rows; i++)
-		s.data[i] = normal(t->node[y.id].value.data + (size_t)i * cols, nn_value(t, a)->data + (size_t)i * cols,
-				   cols);
+		s.data[i] = standardise(t->node[y.id].value.data + (size_t)i * cols,
+					nn_value(t, a)->data + (size_t)i * cols, cols);
 	t->node[y.id].extra = s;
 	return y;
 }

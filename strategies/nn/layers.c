@@ -92,7 +92,7 @@ struct nn_var nn_layer_norm(struct nn_tape *t, const struct nn_norm *norm, struc
 	return nn_add(t, x, nn_param_var(t, norm->shift));
 }
 
-/* Both directions of every edge and a loop at every node, each with 1 / sqrt(d_src d_dst). */
+/* Messages in both directions of every edge and from each node to itself, each with 1 / sqrt(d_src d_dst). */
 struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const struct nn_graph *g, struct nn_var x)
 {
 	uint32_t m = 2 * g->n_edges + g->n_nodes;

@@ -1,19 +1,18 @@
-/* nn.h - a small neural network library for the learned engines: reverse-mode differentiation over a tape.
+/* nn.h - a small neural network library for the learning engines: reverse-mode automatic differentiation over a tape.
  *
  * A tape records operations on matrices of doubles as they are computed; nn_backward walks it in reverse. GEMMs run on
- * CBLAS. Everything is seeded and single-threaded: same seed, same bits. Nothing here knows about plans.
+ * CBLAS. Seeded and single-threaded: same seed, same bits. Independent of plans.
  *
- *	struct nn_params p; ...                     parameters live as long as the engine
- *	struct nn_tape t; nn_tape_begin(&t, &arena) one forward pass; arena memory, freed by rewinding
- *	struct nn_var y = nn_dense(&t, &layer, x);
- *	nn_backward(&t, loss);                      adds to the gradients of the parameters
- *	nn_adam_step(&adam, &p);                    and clears them
+ *   struct nn_params p; ...                     parameters live as long as the engine
+ *   struct nn_tape t; nn_tape_begin(&t, &arena) one forward pass; arena memory, freed by rewinding
+ *   struct nn_var y = nn_dense(&t, &layer, x);
+ *   nn_backward(&t, loss);                      adds to the gradients of the parameters
+ *   nn_adam_step(&adam, &p);                    and clears them
  *
- * Matrices are row-major, rows x cols; a vector is one row or one column. Shapes that do not fit are bugs of the caller
+ * Matrices are row-major, rows x cols; a vector is one row or one column. Mismatched shapes are bugs of the caller
  * (mq_assert), never of the input.
  *
- * Not here: convolutions, recurrent cells, mixed precision, more than one thread.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Not here: convolutions, recurrent cells, mixed precision, threads. SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_NN_NN_H
 #define STRATEGIES_NN_NN_H
 
@@ -38,11 +37,11 @@ struct nn_tape {
 	struct mq_arena *arena; /* borrowed: all memory of the pass */
 	struct nn_node *node;
 	uint32_t n, room;
-	struct mq_rng *rng; /* of dropout; NULL = no dropout */
-	bool training;      /* dropout acts */
+	struct mq_rng *rng; /* for dropout; NULL = no dropout */
+	bool training;      /* dropout is active */
 };
 
-/* A learnt matrix with its gradient and Adam's moments. */
+/* A trainable matrix with its gradient and Adam's moments. */
 struct nn_param {
 	struct nn_mat value, grad, m, v;
 	const char *name;
@@ -57,19 +56,19 @@ struct nn_params {
 /* ---- values --------------------------------------------------------------------------------------- */
 struct nn_mat nn_mat_new(struct mq_arena *arena, uint32_t rows, uint32_t cols);
 void nn_tape_begin(struct nn_tape *tape, struct mq_arena *arena);
-/* Forgets everything on the arena of passes but keeps its memory for the next. */
+/* Frees everything on the arena of passes, keeping its memory for the next. */
 void nn_forget(struct mq_arena *pass);
-/* A constant (no gradient flows on); `data` is borrowed until the tape is done. */
+/* A constant (no gradient); `data` is borrowed until the tape is done. */
 struct nn_var nn_constant(struct nn_tape *tape, struct nn_mat data);
 struct nn_var nn_param_var(struct nn_tape *tape, struct nn_param *param);
 const struct nn_mat *nn_value(const struct nn_tape *tape, struct nn_var x);
-/* d loss / d everything; loss is 1 x 1. Adds to the parameters' gradients. */
+/* Backward pass from a loss (1 x 1): adds to the gradients of the parameters. */
 void nn_backward(struct nn_tape *tape, struct nn_var loss);
 
 /* ---- operations ------------------------------------------------------------------------------------- */
 struct nn_var nn_matmul(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_transpose(struct nn_tape *tape, struct nn_var a);
-/* b may have one row (added to each) or one column (likewise), or the shape of a. */
+/* b has the shape of a, or is broadcast: one row or one column. */
 struct nn_var nn_add(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_sub(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_mul(struct nn_tape *tape, struct nn_var a, struct nn_var b);
@@ -80,7 +79,7 @@ struct nn_var nn_tanh(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_sigmoid(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_exp(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_clamp(struct nn_tape *tape, struct nn_var a, double low, double high);
-/* Rows of a by index (an embedding look-up); indices may repeat. */
+/* Rows of a by index (an embedding lookup); indices may repeat. */
 struct nn_var nn_rows(struct nn_tape *tape, struct nn_var a, const uint32_t *index, uint32_t n);
 /* Sum (or mean) of the rows of a that belong to each of n groups: out[group[i]] += a[i]. */
 struct nn_var nn_group_sum(struct nn_tape *tape, struct nn_var a, const uint32_t *group, uint32_t n);
@@ -90,7 +89,7 @@ struct nn_var nn_group_softmax(struct nn_tape *tape, struct nn_var a, const uint
 struct nn_var nn_concat(struct nn_tape *tape, struct nn_var a, struct nn_var b); /* columns */
 struct nn_var nn_sum(struct nn_tape *tape, struct nn_var a);                     /* 1 x 1 */
 struct nn_var nn_mean(struct nn_tape *tape, struct nn_var a);                    /* 1 x 1 */
-/* log softmax of each row; mask (rows x cols, 0 = impossible) may be NULL: masked entries become -1e30. */
+/* log softmax of each row; masked entries (mask [rows x cols] false; may be NULL) become -1e30. */
 struct nn_var nn_log_softmax(struct nn_tape *tape, struct nn_var a, const bool *mask);
 /* One entry per row: out[i] = a[i][column[i]], a column. */
 struct nn_var nn_pick(struct nn_tape *tape, struct nn_var a, const uint32_t *column);
@@ -139,7 +138,7 @@ struct nn_graph {
 /* Graph convolution (Kipf and Welling 2017): D^-1/2 (A + I) D^-1/2 X W + b, A made symmetric. */
 struct nn_var nn_gcn(struct nn_tape *tape, const struct nn_dense *layer, const struct nn_graph *graph, struct nn_var x);
 
-/* Graph attention (Velickovic et al. 2018) with edge features joined to the source: several heads, concatenated. */
+/* Graph attention (Velickovic et al. 2018) with edge features added to the source's: heads are concatenated. */
 enum { NN_MAX_HEADS = 8 };
 struct nn_gat {
 	struct nn_param *w[NN_MAX_HEADS], *edge[NN_MAX_HEADS], *a_src[NN_MAX_HEADS], *a_dst[NN_MAX_HEADS],
@@ -151,13 +150,13 @@ void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint
 struct nn_var nn_gat(struct nn_tape *tape, const struct nn_gat *gat, const struct nn_graph *graph, struct nn_var x_src,
 		     struct nn_var x_dst, struct nn_var edge);
 
-/* Draws an index with probability exp(log_p[i]) from a row of log probabilities. */
+/* Samples an index with probability exp(log_p[i]) from a row of log probabilities. */
 uint32_t nn_sample(const double *log_p, uint32_t n, struct mq_rng *rng);
 
 /* ---- learning ------------------------------------------------------------------------------------------ */
 struct nn_adam {
 	double rate, beta1, beta2, epsilon;
-	double clip; /* gradients are scaled to at most this norm; 0 = no limit */
+	double clip; /* gradients are scaled down to this norm; 0 = no limit */
 	uint64_t step;
 };
 void nn_adam_init(struct nn_adam *adam, double rate, double clip);
@@ -167,13 +166,13 @@ void nn_clear_grads(struct nn_params *params);
 /* to = from, parameter by parameter (target networks); shapes are equal. */
 void nn_params_copy(struct nn_params *to, const struct nn_params *from);
 
-uint32_t nn_params_size(const struct nn_params *params); /* numbers in all */
-/* Rounds every value to so many significant digits, for small files. */
+uint32_t nn_params_size(const struct nn_params *params); /* number of values in all */
+/* Rounds every value to `digits` significant digits, for small files. */
 void nn_params_round(struct nn_params *params, int digits);
 
-/* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits again).
- * Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it: a search that
- * is resumed runs again from its evaluations and comes to the same state. */
+/* Text file: one line per parameter with its name, shape and values (with as few digits as restore the same bits).
+ * Loading checks names and shapes; MQ_EINPUT names the one that differs. Without the optimizer's state: a resumed
+ * search replays its evaluations and reaches the same state. */
 enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err);
 enum mq_status nn_params_load(struct nn_params *params, const char *path, struct mq_err *err);
 

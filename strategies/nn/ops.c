@@ -64,7 +64,7 @@ struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
 
 /* ---- pairs, with broadcasting of b ---------------------------------------------------------------------- */
 
-/* Where the entry (i, k) of the result reads b. */
+/* The index in b of entry (i, k) of the result. */
 static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
 {
 	return (b->rows == 1 ? 0 : i) * b->cols + (b->cols == 1 ? 0 : k);
@@ -72,7 +72,7 @@ static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
 
 enum pair { ADD, SUB, MUL };
 
-/* Inlined once for each kind, so that the loops hold no choice. */
+/* Inlined once per kind, so that the loops have no branch on it. */
 static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kind)
 {
 	const struct nn_mat *a = nn_input(t, n, 0), *b = nn_input(t, n, 1);
@@ -174,7 +174,7 @@ static void back_unary(struct nn_tape *t, struct nn_node *n)
 	const double *g = n->grad.data, *in = nn_input(t, n, 0)->data, slope[2] = { n->number, 1 };
 	uint32_t size = nn_size(&n->value);
 
-	if (dx && f == RELU) /* the most used one: no switch, and no branch that nobody can predict */
+	if (dx && f == RELU) /* the most used one: without a switch or an unpredictable branch */
 		for (uint32_t i = 0; i < size; i++)
 			dx[i] += slope[in[i] > 0] * g[i];
 	else if (dx)
@@ -232,7 +232,7 @@ struct nn_var nn_activate(struct nn_tape *t, struct nn_var a, enum nn_act act)
 	return act == NN_RELU ? nn_relu(t, a) : act == NN_TANH ? nn_tanh(t, a) : a;
 }
 
-/* Kept entries are scaled by 1 / (1 - share), so that the expectation stays. */
+/* Kept entries are scaled by 1 / (1 - share), which preserves the expectation. */
 struct nn_var nn_dropout(struct nn_tape *t, struct nn_var a, double share)
 {
 	if (!t->training || !t->rng || share <= 0)
@@ -332,7 +332,7 @@ struct nn_var nn_log_softmax(struct nn_tape *t, struct nn_var a, const bool *mas
 		for (uint32_t k = 0; k < cols; k++)
 			if (!mask || mask[i * cols + k])
 				most = fmax(most, x[k]);
-		mq_assert(isfinite(most)); /* a row needs a choice */
+		mq_assert(isfinite(most)); /* each row needs an unmasked entry */
 		for (uint32_t k = 0; k < cols; k++)
 			sum += !mask || mask[i * cols + k] ? exp(x[k] - most) : 0;
 		for (uint32_t k = 0; k < cols; k++)

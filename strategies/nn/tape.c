@@ -1,7 +1,7 @@
-/* tape.c - matrices, the tape, and its reverse walk. See nn.h.
+/* tape.c - matrices, the tape, and its backward pass. See nn.h.
  *
- * A node keeps its value, room for its gradient, up to two inputs and a function that passes the gradient on.
- * Derivatives are written next to the operations (ops.c). SPDX-License-Identifier: Apache-2.0 */
+ * A node has its value, memory for its gradient, up to two inputs and a function that propagates the gradient.
+ * Derivatives are next to the operations (ops.c). SPDX-License-Identifier: Apache-2.0 */
 #include "nn/tape.h"
 
 #include <cblas.h>

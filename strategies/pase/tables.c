@@ -15,7 +15,7 @@ bool mq_pase_tables_probe(const char *path)
 	return mq_json_in_sniff(path, words);
 }
 
-/* The batch is dimension 0 of most layer types, but not of those that carry others before it. */
+/* The batch is dimension 0, except for layer types with other dimensions before it. */
 static uint32_t batch_dimension(const char *type, uint32_t n_dims)
 {
 	if (strcmp(type, "LSTM") == 0)
@@ -25,7 +25,7 @@ static uint32_t batch_dimension(const char *type, uint32_t n_dims)
 	return 0;
 }
 
-/* Among the configurations that split only the batch, the one that splits it most; MQ_NONE: none. */
+/* The configuration that splits only the batch, into most parts; MQ_NONE: there is none. */
 static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char *type, const char *where)
 {
 	uint32_t best = MQ_NONE;

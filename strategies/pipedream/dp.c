@@ -6,7 +6,7 @@
 #include "maquette/types.h"
 #include "lib/csr.h"
 
-/* How a value came about: the stage K..J on `replicas` machines after S..K on the others. */
+/* How a value is attained: stage K..J on `replicas` machines after S..K on the others. */
 struct split {
 	uint32_t from; /* K; MQ_NONE = all one stage */
 	uint32_t replicas;
@@ -16,16 +16,16 @@ struct run {
 	const struct mq_pipedream *p;
 	struct mq_arena *arena;
 	struct mq_ideals ideals;
-	double *time, *parameters, *output; /* [n] sums over each ideal; output: what leaves it */
+	double *time, *parameters, *output; /* [n] sums over each ideal; output: bytes that leave it */
 	bool *inside;                       /* [n * n] inside[a * n + b]: a is a subset of b */
-	double *work;                       /* [n * n] C(S, J) at the level at hand */
-	double *below;                      /* the same one level further in */
-	/* the table of one start S at one level */
+	double *work;                       /* [n * n] C(S, J) at the current level */
+	double *below;                      /* C at the next inner level */
+	/* DP table of one start S at one level */
 	double *value; /* [n * (machines + 1)] */
 	struct split *split;
 };
 
-/* Sums over an ideal; its output is that of layers with a consumer outside, or of none at all. */
+/* Fills the sums over each ideal; its output is that of layers with a consumer outside. */
 static void sum_ideals(struct run *r)
 {
 	const struct mq_pipedream *p = r->p;
@@ -55,7 +55,7 @@ static void sum_ideals(struct run *r)
 	}
 }
 
-/* T(K, J, m) at a level whose machines hold `inner` devices each. */
+/* T(K, J, m) at a level whose machines have `inner` devices each. */
 static double stage_time(const struct run *r, const struct mq_pipedream_level *level, uint32_t inner, uint32_t k,
 			 uint32_t j, uint32_t m)
 {
@@ -102,7 +102,7 @@ static void fill_start(struct run *r, uint32_t level, uint32_t start)
 	}
 }
 
-/* The times of the outer level's machines: the best of the inner level on all its devices, from every start. */
+/* C of the outer level: A of the inner level on all its machines, from every start. */
 static void fill_level(struct run *r, uint32_t level, double *next)
 {
 	uint32_t n = r->ideals.n, machines = r->p->level[level].machines;
@@ -128,7 +128,7 @@ static void add_stage(struct run *r, uint32_t k, uint32_t j, uint32_t inner, uin
 			stage->layer[stage->n_layers++] = v;
 }
 
-/* Stages of S..J on `machines` of the level, last first; `copies` of them on the level above. */
+/* Adds the stages of S..J on all machines of the level, last first; `copies`: replicas on the level above. */
 static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, uint32_t copies,
 		   struct mq_pipedream_result *out)
 {
@@ -181,7 +181,7 @@ static void prepare(struct run *r)
 				r->work[(size_t)s * n + j] = r->time[j] - r->time[s];
 }
 
-/* One stage on everything: the sum of both levels' synchronisation. */
+/* Time of one stage on all devices, with the gradient sync of both levels. */
 static double data_parallel(const struct run *r, const double *flat)
 {
 	uint32_t n = r->ideals.n;

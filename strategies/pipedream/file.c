@@ -1,4 +1,4 @@
-/* file.c - PipeDream's profiles (graph.txt), from the models that sim/model/formats/pipedream.c reads; see dp.h.
+/* file.c - PipeDream's profiles (graph.txt), as models read by sim/model/formats/pipedream.c; see dp.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ bool mq_pipedream_probe(const char *path)
 	return found;
 }
 
-/* An output called __getitem__ that nobody takes: PipeDream's optimizer drops it, and the reader has dropped inputs. */
+/* An output named __getitem__ without consumer, which PipeDream's optimizer drops; the reader drops inputs. */
 static bool is_unused(const struct mq_model *m, uint32_t op)
 {
 	return m->out_first[op] == m->out_first[op + 1] && strstr(m->op[op].name, ".__getitem__");
@@ -54,7 +54,7 @@ static void fill(const struct mq_model *m, struct mq_arena *arena, struct mq_pip
 
 enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *p, struct mq_err *err)
 {
-	/* its minibatch as one sample: what the file says is kept as it is */
+	/* its minibatch is one sample, so that the file's numbers stay as they are */
 	const struct mq_model_request request = { .spec = mq_arena_printf(arena, "%s:batch=1", path) };
 	struct mq_model *model;
 

@@ -7,18 +7,18 @@
 #include "maquette/types.h"
 #include "lib/place/ideals.h"
 
-/* One choice of one node of the stage at hand: what it adds to time and memory. */
+/* A choice of one node of the current stage: its time and its memory a y + b. */
 struct item {
 	double time, a, b;
 };
 
-/* A change of a node's choice that saves memory, by what it costs. */
+/* A change of a node's choice that saves memory, with its seconds per byte saved. */
 struct swap {
 	double price;
 	uint32_t node, choice;
 };
 
-/* Values of one (downset, k): non-increasing in s; `drop` lists where they fall. */
+/* Values of one (downset, k) are non-increasing in s; `drop` lists where they fall. */
 struct row {
 	uint32_t n;
 	uint32_t *drop;
@@ -28,15 +28,15 @@ struct run {
 	const struct mq_piper *p;
 	struct mq_arena *arena;
 	struct mq_ideals downsets;
-	uint32_t bound;  /* of s */
+	uint32_t bound;  /* largest s */
 	double *dp;      /* [n_downsets][devices + 1][bound + 1] */
 	struct row *row; /* [n_downsets][devices + 1] */
-	/* the stage at hand */
+	/* the current stage */
 	uint32_t n, *node; /* nodes of the set */
 	bool *in;          /* [n_nodes] */
 	uint32_t *first;   /* [n + 1] into item */
 	struct item *item;
-	double *edge_bytes; /* [items] of cut edges */
+	double *edge_bytes; /* [items] bytes of cut edges */
 	uint32_t *fastest, *smallest, *chosen;
 	struct swap *swap;
 	double *time_of_y; /* [bound + 2] */
@@ -45,7 +45,7 @@ struct run {
 
 /* ---- one stage ---------------------------------------------------------------------------------- */
 
-/* Items for tensor degree index t; false where a node does not support it. */
+/* Fills the items for tensor degree index t; false: a node does not support it. */
 static bool load_items(struct run *r, uint32_t t)
 {
 	uint32_t n = 0;
@@ -106,7 +106,7 @@ static double memory_at(const struct item *item, double y)
 	return item->a * y + item->b;
 }
 
-/* The knapsack for y micro-batches in flight; fills `chosen`. +inf: nothing fits. */
+/* Greedy knapsack for y micro-batches in flight; fills `chosen`. +inf: nothing fits. */
 static double choose(struct run *r, double y)
 {
 	double excess = r->a_fast * y + r->b_fast - r->p->memory, time = 0, least = 0;
@@ -137,7 +137,7 @@ static double choose(struct run *r, double y)
 		double saved = memory_at(&r->item[r->first[i] + r->chosen[i]], y) -
 			       memory_at(&r->item[r->first[i] + r->swap[s].choice], y);
 
-		if (saved <= 0) /* an earlier change of this node saved more */
+		if (saved <= 0) /* an earlier swap of this node saved more */
 			continue;
 		excess -= saved;
 		r->chosen[i] = r->swap[s].choice;
@@ -152,7 +152,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
 	return (a + b - 1) / b;
 }
 
-/* time_of_y for all y that s <= bound can need; more in flight never fits better. */
+/* Fills time_of_y for all y up to s = bound; if y does not fit, no larger y does. */
 static void price_stage(struct run *r, uint32_t t, uint32_t d)
 {
 	uint32_t most = ceil_div(r->bound, d), y = 1;
@@ -175,8 +175,8 @@ static double *values(const struct run *r, uint32_t downset, uint32_t k)
 	return r->dp + ((size_t)downset * (r->p->devices + 1) + k) * (r->bound + 1);
 }
 
-/* dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, as long as the stage is faster
- * than it; the rest follows from monotony. */
+/* Updates dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, while it is slower than the
+ * stage; the rest follows from monotonicity. */
 static void relax(struct run *r, uint32_t id, uint32_t sub, uint32_t used, uint32_t d)
 {
 	for (uint32_t k = used; k <= r->p->devices; k++) {
@@ -192,7 +192,7 @@ static void relax(struct run *r, uint32_t id, uint32_t sub, uint32_t used, uint3
 			if (value < to[s])
 				to[s] = value;
 			if (rest <= stage)
-				break; /* larger s only slow this stage down */
+				break; /* a larger s only slows this stage down */
 		}
 	}
 }
@@ -231,7 +231,7 @@ static void set_difference(struct run *r, uint32_t id, uint32_t sub)
 	}
 }
 
-/* Calls visit for every downset inside `id` but itself; stops when it returns true. */
+/* Calls visit for every downset strictly inside `id`; stops when it returns true. */
 static bool each_below(struct run *r, uint32_t id,
 		       bool (*visit)(struct run *r, uint32_t id, uint32_t sub, void *context), void *context)
 {
@@ -285,12 +285,12 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 /* ---- answer ------------------------------------------------------------------------------------- */
 
 struct trace {
-	uint32_t k, s;      /* of the value to explain */
+	uint32_t k, s;      /* of the value to trace */
 	uint32_t sub, t, d; /* found */
 	struct mq_piper_stage *stage;
 };
 
-static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
+static bool trace_stage(struct run *r, uint32_t id, uint32_t sub, void *context)
 {
 	struct trace *trace = context;
 	double want = values(r, id, trace->k)[trace->s];
@@ -321,7 +321,7 @@ static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
 static void add_stage(struct run *r, struct trace *trace, uint32_t id, struct mq_piper_result *out)
 {
 	trace->stage = &out->stage[out->n_stages];
-	bool found = each_below(r, id, explain, trace);
+	bool found = each_below(r, id, trace_stage, trace);
 
 	mq_assert(found);
 	trace->stage->node = mq_arena_array(r->arena, r->n, uint32_t);
@@ -343,7 +343,7 @@ static void backtrack(struct run *r, struct mq_piper_result *out)
 	out->time = 0;
 	out->stage = mq_arena_array(r->arena, r->p->n_nodes, struct mq_piper_stage);
 	while (id) {
-		/* The fewest devices and micro-batches that give the value. */
+		/* the fewest devices and micro-batches that attain the value */
 		while (trace.k > 0 && values(r, id, trace.k - 1)[trace.s] == values(r, id, trace.k)[trace.s])
 			trace.k--;
 		while (trace.s > 0 && values(r, id, trace.k)[trace.s - 1] == values(r, id, trace.k)[trace.s])
@@ -402,7 +402,7 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena, 
 	r.row = mq_arena_array(arena, rows, struct row);
 	prepare(&r);
 	for (size_t i = (size_t)(p->devices + 1) * (r.bound + 1); i < cells; i++)
-		r.dp[i] = INFINITY; /* but 0 for the empty downset */
+		r.dp[i] = INFINITY; /* 0 for the empty downset */
 	finish_downset(&r, 0);
 	for (uint32_t id = 1; id < r.downsets.n; id++) {
 		if (p->tick && !p->tick(p->tick_context, (double)id / r.downsets.n, "downsets")) {

@@ -10,11 +10,11 @@ struct split {
 	const struct mq_piper *p;
 	struct mq_arena *arena;
 	uint32_t n_layers, *layer; /* repeated nodes in topological order */
-	uint32_t n_head, *head;    /* nodes before them */
+	uint32_t n_head, *head;    /* nodes before a repeated one */
 	uint32_t n_tail, *tail;    /* the others */
 };
 
-/* The repeated nodes are those of the commonest name. */
+/* The most common name, which is that of the repeated nodes. */
 static const char *common_name(const struct mq_piper *p)
 {
 	const char *best = "";
@@ -62,8 +62,8 @@ static void sort_out(struct split *s)
 	}
 }
 
-/* Stages of one candidate; the last ones get one layer more where it does not divide. */
-static struct mq_piper_stage *deal(const struct split *s, uint32_t n_stages, uint32_t apart)
+/* The stages of one candidate; the last ones get the layers left over. apart: other nodes get stages of their own. */
+static struct mq_piper_stage *divide(const struct split *s, uint32_t n_stages, uint32_t apart)
 {
 	struct mq_piper_stage *stage = mq_arena_array(s->arena, n_stages, struct mq_piper_stage);
 	uint32_t inner = n_stages - 2 * apart, each = s->n_layers / inner;
@@ -85,7 +85,7 @@ static struct mq_piper_stage *deal(const struct split *s, uint32_t n_stages, uin
 	return stage;
 }
 
-/* Slowest stage of a candidate; the last stage has the fewest micro-batches in flight. */
+/* The slowest stage of a candidate, counting micro-batches in flight from the last stage on. */
 static double judge(const struct split *s, struct mq_piper_stage *stage, uint32_t n_stages)
 {
 	double slowest = 0;
@@ -99,11 +99,11 @@ static double judge(const struct split *s, struct mq_piper_stage *stage, uint32_
 	return slowest;
 }
 
-/* The least of all degrees and choices for one way of dealing. */
+/* The least time over all degrees and choices for one division of the layers. */
 static double try_degrees(const struct split *s, uint32_t n_stages, uint32_t apart)
 {
 	const struct mq_piper *p = s->p;
-	struct mq_piper_stage *stage = deal(s, n_stages, apart);
+	struct mq_piper_stage *stage = divide(s, n_stages, apart);
 	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches;
 	double least = INFINITY;
 

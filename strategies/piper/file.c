@@ -1,4 +1,4 @@
-/* file.c - the published problem files; see dp.h. SPDX-License-Identifier: Apache-2.0 */
+/* file.c - Piper's published problem files; see dp.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct loader {
 	json_int_t *id;
 };
 
-/* Tensor degrees of all nodes, rising. */
+/* Collects the tensor degrees of all nodes, ascending. */
 static void collect_degrees(struct loader *l, json_t *nodes)
 {
 	struct mq_piper *p = l->p;

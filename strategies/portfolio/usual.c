@@ -13,8 +13,8 @@ static bool make(const struct shape_space *space, const struct shape_point *p, s
 	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK;
 }
 
-/* As many replicas as there are devices for, and micro-batches of few samples: memory first. */
-static void divide(const struct shape_space *space, struct shape_point *p)
+/* Sets dp to all remaining devices, and many micro-batches of few samples, to save memory. */
+static void set_batch(const struct shape_space *space, struct shape_point *p)
 {
 	double batch = floor(space->problem->q->train->batch);
 
@@ -22,7 +22,7 @@ static void divide(const struct shape_space *space, struct shape_point *p)
 	p->micro_batches = p->dp ? (uint32_t)fmax(1, batch / p->dp) : 1;
 	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * p->dp) != 0)
 		p->micro_batches--;
-	/* stages want several micro-batches, and no more than a few of them */
+	/* at most about four micro-batches per stage */
 	while (p->micro_batches > 4 * p->pp && p->micro_batches % 2 == 0)
 		p->micro_batches /= 2;
 }
@@ -41,7 +41,7 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 				 .recompute = infer ? MQ_RECOMPUTE_NONE : recompute,
 				 .sequence_parallel = shapes_sequence(space, tp, 1) };
 
-	divide(space, &p);
+	set_batch(space, &p);
 	p.sync = p.dp > 1 && !infer ? sync : MQ_SYNC_ALLREDUCE;
 	return p;
 }
@@ -50,8 +50,7 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 
 enum { DEFAULT, ZERO1, ZERO3, TENSOR, N_FAMILIES };
 
-/* The plan of a family: false where the software, the model or the user's constraints leave none, or it is that of an
- * earlier family. */
+/* The plan of a family; false: software, model or constraints leave none, or an earlier family has the same. */
 static bool family(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
 {
 	static const char *const name[] = { "defaults of the software", "data parallel, ZeRO-1",
@@ -62,12 +61,12 @@ static bool family(const struct shape_space *space, uint32_t which, struct mq_ar
 	const uint8_t sync = which == DEFAULT ? own :
 			     which == TENSOR  ? (uint8_t)fmax(own, MQ_SYNC_ZERO1) :
 						wanted[which];
-	const bool exchanges = space->set[0].n > 1 && !space->problem->q->train->infer; /* what a sync is of */
+	const bool exchanges = space->set[0].n > 1 && !space->problem->q->train->infer; /* is there a gradient sync */
 	bool any = false;
 
 	if ((which == ZERO1 || which == ZERO3) && (sync <= own || !exchanges))
 		return false;
-	/* the largest degree that a machine and the model have room for */
+	/* the largest tensor degree within a machine that the model allows */
 	for (uint32_t tp = which == TENSOR ? space->set[0].per_node : 1; !any && tp > (which == TENSOR); tp /= 2)
 		for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
 			struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r);
@@ -84,7 +83,7 @@ static bool family(const struct shape_space *space, uint32_t which, struct mq_ar
 
 /* ---- a plan that fits ----------------------------------------------------------------------------------- */
 
-static bool fitting(struct shape_space *space, struct mq_arena *arena, struct mq_plan *plan)
+static bool first_fitting(struct shape_space *space, struct mq_arena *arena, struct mq_plan *plan)
 {
 	static const struct {
 		uint8_t sync, recompute;
@@ -93,13 +92,13 @@ static bool fitting(struct shape_space *space, struct mq_arena *arena, struct mq
 		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false },
 		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false },
 		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true } };
-	uint32_t set = MQ_NONE; /* the largest of equal devices */
+	uint32_t set = MQ_NONE; /* the largest set of equal devices */
 
 	for (uint32_t i = 0; i < space->n_sets; i++)
 		if (!space->set[i].mixed && (set == MQ_NONE || space->set[i].n > space->set[set].n))
 			set = i;
 
-	/* what slows a step down most comes after all else */
+	/* choices that slow a step down most come last */
 	for (uint32_t i = 0; set != MQ_NONE && i < 2 * 7; i++)
 		for (uint32_t t = 0; t < 2; t++)
 			for (uint32_t w = i / 7 * 2; w < i / 7 * 2 + 2; w++) {
@@ -132,5 +131,5 @@ bool mq_usual_next(struct mq_usual *u, const struct mq_problem *problem, bool ra
 	while (u->next < N_FAMILIES)
 		if (family(&u->space, u->next++, arena, plan))
 			return true;
-	return u->next++ == N_FAMILIES && !ran && fitting(&u->space, arena, plan);
+	return u->next++ == N_FAMILIES && !ran && first_fitting(&u->space, arena, plan);
 }

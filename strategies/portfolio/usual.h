@@ -1,5 +1,5 @@
-/* usual.h - the plans that every user of a training software knows, and one that fits, at once: for engines whose own
- * first plan takes long on large clusters. SPDX-License-Identifier: Apache-2.0 */
+/* usual.h - the plans that every user of a training software knows, and soon one that fits, as other engines' first
+ * plan takes long on large clusters. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_PORTFOLIO_USUAL_H
 #define MQ_PORTFOLIO_USUAL_H
 
@@ -11,11 +11,11 @@ struct mq_usual {
 	bool started;
 };
 
-/* The next plan: data parallelism with the software's own sync and recompute, the same with ZeRO-1 and ZeRO-3, tensor
- * parallelism inside machines; each with the least recomputation and, from about four on, the fewest micro-batches
- * that fit by the analytic executor, or the one that saves most memory. Then, unless one of these `ran`, the fastest
- * that fits: the first of a few, from data parallelism alone to tensor parallelism inside machines, stages and
- * recomputation; then ZeRO-3, and the optimizer on the host. False: no more. */
+/* The next plan: data parallelism with the software's own sync and recomputation, the same with ZeRO-1 and ZeRO-3,
+ * tensor parallelism inside machines; each with the least recomputation and then the fewest micro-batches, from about
+ * four on, that fit, else the one that saves most memory. Then, unless a plan `ran`, the first that fits of a list by
+ * expected slowdown: ZeRO-1 without and with recomputation, under tensor parallelism inside machines and 1, 2, ... 64
+ * stages; then ZeRO-3, and an offloaded optimizer. False: no more. */
 bool mq_usual_next(struct mq_usual *usual, const struct mq_problem *problem, bool ran, struct mq_arena *arena,
 		   struct mq_plan *plan);
 

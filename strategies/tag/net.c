@@ -82,7 +82,7 @@ void mq_tag_net_init(struct mq_tag_net *net, uint32_t w, struct mq_arena *arena,
 	nn_mlp_init(&net->score, p, (uint32_t[]){ 2 * w + MQ_TAG_ACTION_FEATURES, w, 1 }, 2, NN_TANH, rng);
 }
 
-/* Rows of a (first) and of b (after them), as rows of one matrix. */
+/* Stacks the rows of a above those of b. */
 static struct nn_var stack(struct nn_tape *t, struct nn_var a, struct nn_var b)
 {
 	uint32_t n = nn_value(t, a)->rows, m = nn_value(t, b)->rows;

@@ -10,7 +10,7 @@ enum { FEW = 4 };
 
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
-/* Machines in the order of their devices; a machine with two kinds of devices is two. */
+/* Number of machines in rank order; a machine with two kinds of devices counts as two. */
 static uint32_t count_machines(const struct mq_tag_space *s, const struct mq_cluster *c)
 {
 	const uint32_t *rank = s->coarse.tasks.space.device;
@@ -34,7 +34,7 @@ static void add_device(struct mq_tag_space *s, const struct mq_problem *p, uint3
 	d->rank[d->n++] = rank;
 }
 
-/* Groups are machines where these are few; else devices of a kind; many equal machines are FEW runs of them. */
+/* Groups devices: by machine if these are few; equal machines into FEW runs; else by kind. */
 static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_cluster *c = p->q->cluster;
@@ -68,7 +68,7 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 	return MQ_OK;
 }
 
-/* Speed on this model: whole compute time by device, the fastest group is 1. */
+/* Speeds on this model, relative to the fastest group. */
 static void measure_speeds(struct mq_tag_space *s)
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
@@ -79,7 +79,7 @@ static void measure_speeds(struct mq_tag_space *s)
 
 		while (t->space.device[d] != s->device[g].rank[0])
 			d++;
-		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
+		for (uint32_t v = 0; v < t->n; v++) /* an op that the device cannot run counts as slow */
 			time_s[g] += fmin(t->time[(size_t)v * t->n_devices + d], 100 * mq_tasks_mean_time(t, v));
 		least_s = fmin(least_s, time_s[g]);
 	}
@@ -113,7 +113,7 @@ static void measure_links(struct mq_tag_space *s, const struct mq_problem *p)
 		s->slowest_Bps = s->bw[i] > 0 ? fmin(s->slowest_Bps, s->bw[i]) : s->slowest_Bps;
 	}
 	for (uint32_t a = 0; a < n; a++) {
-		if (!(s->bw[a * n + a] > 0)) /* one device: nothing to move */
+		if (!(s->bw[a * n + a] > 0)) /* one device: no transfer */
 			s->bw[a * n + a] = fastest;
 		s->device[a].bw_Bps = s->bw[a * n + a];
 	}
@@ -134,7 +134,7 @@ static bool allowed(const struct mq_tag_space *s, const struct mq_problem *p, bo
 	return !heterog || one_group || (all && a->how != MQ_TAG_MODEL);
 }
 
-/* All devices and all-reduce first, where they may: the baseline is action 0. */
+/* Lists the actions, all devices with all-reduce first if allowed: the baseline is action 0. */
 static void list_actions(struct mq_tag_space *s, const struct mq_problem *p, bool heterog)
 {
 	uint32_t subsets = 1u << s->n_devices;
@@ -156,13 +156,13 @@ static void list_actions(struct mq_tag_space *s, const struct mq_problem *p, boo
 
 /* ---- features ------------------------------------------------------------------------------------------------- */
 
-/* A span of powers of ten as about -1 .. 1: 0 at x = 1. */
+/* log10 x / 4 clamped to -1 .. 1. */
 static double scaled(double x)
 {
 	return log10(fmin(fmax(x, 1e-4), 1e4)) / 4;
 }
 
-/* Bytes by what the slowest link moves during the step's compute time. */
+/* Bytes relative to what the slowest link moves in the step's compute time, scaled. */
 static double scaled_bytes(const struct mq_tag_space *s, double bytes)
 {
 	return scaled(bytes / s->slowest_Bps / s->whole_s);
@@ -171,7 +171,7 @@ static double scaled_bytes(const struct mq_tag_space *s, double bytes)
 static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
-	double *gain_s = mq_arena_array(p->arena, s->n, double); /* minus the time of each group */
+	double *gain_s = mq_arena_array(p->arena, s->n, double); /* [n] negative time of each group */
 	double total_s = 0, params = 1e-300, outputs = 1e-300, most_B = 1e-300;
 	double grad_B = mq_dtype_size(p->q->train->grad_dtype), value_B = mq_dtype_size(p->q->train->dtype);
 
@@ -266,7 +266,7 @@ static void describe_actions(struct mq_tag_space *s, const struct mq_problem *p)
 					if (mask >> h & 1)
 						link = fmin(link, s->bw[g * s->n_devices + h]);
 			}
-			double rate = s->action[a].n_devices * slowest; /* of equal shares */
+			double rate = s->action[a].n_devices * slowest; /* with equal shares */
 			best = fmax(best, rate);
 			f[s->action[a].how] = 1;
 			f[3] = s->action[a].n_devices / devices;
@@ -302,7 +302,7 @@ static void describe_edges(struct mq_tag_space *s, const struct mq_problem *p)
 		s->edge[k] = scaled_bytes(s, s->edge[k]);
 }
 
-/* Op groups as METIS cuts them (balanced loosely, as in the paper). */
+/* Groups ops by METIS (loosely balanced, as in the paper). */
 static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem *p, const struct mq_tag_options *o,
 				struct mq_err *err)
 {
@@ -316,7 +316,7 @@ static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem 
 	return mq_coarse_finish(p, "tag", c, err);
 }
 
-/* The setting with which all devices can run the step: data-parallel where possible, else model-parallel. */
+/* Finds micro-batches and recomputation that fit on all devices: data-parallel, else model-parallel. */
 static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *p, bool heterog, struct mq_err *err)
 {
 	uint32_t *action = mq_arena_array(p->arena, s->n, uint32_t);
@@ -328,7 +328,7 @@ static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *
 			action[g] = k ? s->model : 0;
 		s->fit = plain;
 		MQ_TRY(mq_tag_plan(s, action, p, p->arena, &plan, err));
-		/* Every replica has a sample of each micro-batch, with model parallelism or without, if that fits. */
+		/* at least one sample per replica and micro-batch, if that fits */
 		fit[k] = mq_fit_find(p, &plan, p->q->train->batch / s->action[0].n_devices);
 		if (fit[k].fits && fit[k].micro_batches == 1 && !fit[k].recompute)
 			return MQ_OK;
@@ -336,7 +336,7 @@ static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *
 	if (!fit[0].fits && !fit[1].fits)
 		fit[1] = mq_fit_find(p, &plan, p->q->train->batch);
 	s->fit = fit[0].fits || !fit[1].fits ? fit[0] : fit[1];
-	list_actions(s, p, heterog); /* of replicas that each have a sample */
+	list_actions(s, p, heterog); /* actions whose replicas each have a sample */
 	return MQ_OK;
 }
 
@@ -371,7 +371,7 @@ void mq_tag_devices_of(const struct mq_tag_space *s, const struct mq_tag_action 
 			device[n++] = s->device[g].rank[i];
 }
 
-/* Ops of a model-parallel group go to its devices in turn, by equal shares of the group's time. */
+/* Places the ops of a model-parallel group on its devices in topological order, equal time per device. */
 static void place_group(const struct mq_tag_space *s, uint32_t group, const struct mq_tag_action *a,
 			struct mq_arena *arena, uint32_t *rank_of_task)
 {

@@ -1,4 +1,4 @@
-/* train.c - records of searches and training on them; see net.h. SPDX-License-Identifier: Apache-2.0 */
+/* train.c - records of searches, and training on them; see net.h. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-/* The arrays of a record in the order of its lines: indices below `below`, or numbers. */
+/* The arrays of a record in file order: indices less than `below`, or numbers. */
 struct part {
 	uint32_t **index, below;
 	double **number;
@@ -145,7 +145,7 @@ enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uin
 
 /* ---- training ------------------------------------------------------------------------------------------------ */
 
-/* Cross-entropy above the target's own entropy (0 = reproduced); adds to the gradients when `learn`. */
+/* KL divergence from the target (0 = reproduced); adds `learn` x its gradient. */
 static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass, double learn)
 {
 	struct nn_tape t;
@@ -174,8 +174,8 @@ struct course {
 	struct nn_adam adam;
 };
 
-/* One pass over the records; the mean divergence of those learnt and of those kept apart. */
-static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *apart)
+/* One epoch; the mean divergence on training and held-out records. False: the time is over. */
+static bool run_epoch(struct course *c, uint32_t epoch, double *learnt, double *apart)
 {
 	MQ_SCOPED struct mq_arena pass = MQ_ARENA_INIT;
 	uint32_t n[2] = { 0, 0 }, since = 0;
@@ -185,7 +185,7 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 	MQ_SHUFFLE(c->problem->rng, c->order, c->n)
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct mq_tag_record *r = &c->record[c->order[i]];
-		bool test = mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0; /* kept apart */
+		bool test = mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0; /* held out */
 
 		if (!mq_tick(c->problem, (epoch + (double)i / c->n) / c->how->epochs, "training"))
 			return false;
@@ -219,7 +219,7 @@ enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_trai
 	for (uint32_t epoch = 0; epoch < how->epochs; epoch++) {
 		double learnt, apart;
 
-		if (!pass_over(&c, epoch, &learnt, &apart))
+		if (!run_epoch(&c, epoch, &learnt, &apart))
 			break;
 		mq_say(p, "epoch %u: divergence %.4f nats on what it learns, %.4f on questions kept apart", epoch + 1,
 		       learnt, apart);

@@ -1,5 +1,5 @@
-/* engine.h - shared by the placement engines ideal-dp and dpl: options, rounds, plans. SPDX-License-Identifier:
- * Apache-2.0 */
+/* engine.h - shared by the placement engines ideal-dp and dpl: options, rounds, plans.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_ENGINE_H
 #define MQ_LIB_PLACE_ENGINE_H
 
