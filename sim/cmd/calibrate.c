@@ -1,8 +1,8 @@
-/* calibrate.c - `maquette calibrate`: from a bare node to its calibration and platform file.
+/* calibrate.c - `maquette calibrate`: makes the calibration and the platform file of a node.
  *
- * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the fit is done here. Then
- * the probes are predicted with the fitted parameters: what the model does not reproduce shows in that table.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Probes are schedules that maquette-replay runs (here, or on a node without Maquette); the fit runs here. Then the
+ * fitted parameters predict the probes: a table shows what the model does not reproduce. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ struct calibrate {
 	struct mq_list from;
 	uint32_t devices, cpus, draws, level;
 	bool schedule_only;
-	bool beside; /* CPU devices of a node of GPUs */
+	bool beside; /* CPU devices beside GPUs */
 	struct mq_arena *arena;
 	struct mq_node node;
 };
 
-/* Named as the runs of `dcgmi diag`. The seed alone decides the shapes, so that what two levels have in common can be
- * compared. Of the time a fifth is left to starting processes and to the fit. */
+/* Levels are named as those of `dcgmi diag`. The seed alone decides the shapes, so that common probes of two levels
+ * compare. A fifth of the time is for starting processes and for the fit. */
 static const struct level {
 	double time_s;
 	const char *probes; /* NULL: all */
@@ -90,7 +90,7 @@ static bool is_gpu(const struct calibrate *c)
 	return !strcmp(c->call.executor, "cuda");
 }
 
-/* "NVIDIA H200" -> "H200": as the shipped calibrations are named. */
+/* "NVIDIA H200" -> "H200", as in names of shipped calibrations. */
 static const char *gpu_type(const char *text, struct mq_arena *arena)
 {
 	char *name = mq_arena_strdup(arena, strncmp(text, "NVIDIA ", 7) ? text : text + 7);
@@ -123,7 +123,7 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* The calibrations that are shipped, and what libraries do. */
+/* Loads the shipped calibrations and tables of libraries. */
 static enum mq_status shipped(struct calibrate *c, struct mq_calib **calib, struct mq_err *err)
 {
 	const char *dir;
@@ -133,7 +133,7 @@ static enum mq_status shipped(struct calibrate *c, struct mq_calib **calib, stru
 	return mq_calib_load_dir(*calib, dir, err);
 }
 
-/* The shipped calibration of a GPU that a driver calls by this name; NULL = none, or a log that names no GPU. */
+/* The shipped calibration of a GPU by its driver name; NULL = none, or a log without the name. */
 static enum mq_status known_gpu(struct calibrate *c, const struct mq_libraries **libraries,
 				const struct mq_device_calib **known, struct mq_err *err)
 {
@@ -188,7 +188,7 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		bool wanted = !levels[c->level].probes || strstr(levels[c->level].probes, mq_probe_name[p]);
 		struct mq_schedule *s = wanted ? mq_probe_build(&r, p, c->arena) : NULL;
 
-		if (!s) { /* of an earlier run into the same folder */
+		if (!s) { /* from an earlier run into the same folder */
 			unlink(mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]));
 			continue;
 		}
@@ -209,7 +209,7 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, con
 	call.first_launch = 1;
 	call.cpu_types = cpu_types;
 	call.hold = is_gpu(c);
-	call.local = c->beside ? c->devices : 0; /* beside GPUs, CPUs do without MPI */
+	call.local = c->beside ? c->devices : 0; /* CPUs beside GPUs run without MPI */
 	call.n_names = n;
 	call.name = name;
 	if (c->schedule_only) {
@@ -238,7 +238,7 @@ static enum mq_status measure(struct calibrate *c, struct mq_err *err)
 
 /* ---- CPU devices beside GPUs ----------------------------------------------------------------- */
 
-/* The CPU devices as a calibration of their own, whose samples lie in a folder of the GPUs'. */
+/* Calibrates the CPU devices separately; their samples are in a folder inside the GPUs'. */
 static struct calibrate cpu_part(const struct calibrate *c)
 {
 	struct calibrate cpu = *c;
@@ -314,7 +314,7 @@ struct input {
 	struct mq_logs logs;
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
-	const struct mq_trace *trace; /* the first of those given, NULL = none */
+	const struct mq_trace *trace; /* the first given trace, NULL = none */
 };
 
 /* "key=number" in the record of the environment, or 0. */
@@ -325,7 +325,7 @@ static double recorded(const char *environment, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-/* Names the probes that a level had no time for, or not for all repetitions. */
+/* Prints the probes without samples, or with fewer repetitions, for lack of time. */
 static void say_short(const struct mq_samples *samples, double asked)
 {
 	bool any = false;
@@ -370,7 +370,7 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	return MQ_OK;
 }
 
-/* All traces given, as the ranks of one run. */
+/* Reads all given traces, as ranks of one run. */
 static enum mq_status add_traces(struct calibrate *c, const char *const *path, uint32_t n, struct input *in,
 				 struct mq_err *err)
 {
@@ -446,7 +446,7 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 {
 	double fixed = 0, none;
 
-	/* Calls have their measured times; the link itself is the memory that they go through. */
+	/* Calls have measured times; the link is the memory that they pass through. */
 	if (!mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 0, &fixed, &none))
 		fixed = 1e-6;
 	struct mq_node_platform p = { .n_devices = c->devices,
@@ -470,7 +470,7 @@ static enum mq_link_class class_of(const char *link_class)
 	return strncmp(link_class, "pcie", 4) ? MQ_LINK_HOST : MQ_LINK_PCIE;
 }
 
-/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong. */
+/* Simulates the probes: parameters that do not reproduce their own benchmark are wrong. */
 static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
 {
 	struct mq_node_platform p = { .n_devices = c->devices,
@@ -545,7 +545,7 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in, stru
 		request.compute_capability = in->trace->compute_capability;
 	}
 	MQ_TRY(known_gpu(c, &request.libraries, &request.known, err));
-	/* What a process holds beyond its buffers: context and libraries. */
+	/* Memory of a process beyond its buffers: context and libraries. */
 	request.reserve_B = recorded(in->environment, "memory_in_use_B=") - recorded(in->environment, "buffers_B=");
 	if (!(recorded(in->environment, "buffers_B=") > 0))
 		request.reserve_B = 0;
@@ -554,8 +554,8 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in, stru
 	return MQ_OK;
 }
 
-/* fit[0]: the CPU devices; fit[1]: the link class between a CPU and a GPU, which no GPU's own
- * capability names. Samples of CPUs lie in folders of the GPUs' samples. */
+/* fit[0]: the CPU devices; fit[1]: the link class between a CPU and a GPU, whose name does not depend on the GPU's
+ * compute capability. Samples of CPUs are in folders inside the GPUs' samples. */
 static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, struct mq_err *err)
 {
 	const char *dir = c->from.item[0];
@@ -574,8 +574,8 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 	return fit_part(&between, &calls, &fit[1], err);
 }
 
-/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the compute capability,
- * since what was measured here comes before what is known of the class at large. */
+/* Writes the platform file of this node. Its links have a class of the GPU's compute capability, so that values
+ * measured here take precedence over those of the general class. */
 static enum mq_status save_platform(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
 				    struct mq_err *err)
 {
@@ -605,7 +605,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	if (c->cpus)
 		MQ_TRY(fit_cpus(c, &fit[1], err));
 	const struct mq_log_group *second = in->logs.second;
-	if (second) { /* the links between nodes, where logs tell of those inside one too */
+	if (second) { /* the links between nodes, if logs also cover those inside a node */
 		struct calibrate between = *c;
 		struct input calls = { .observed = second->observed, .n_devices = second->ranks };
 
@@ -642,7 +642,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	if (baseline && access(baseline, R_OK))
 		return mq_bad(err, "--against %s: no folder %s beside it, which calibrate leaves", c->against,
 			      baseline);
-	/* Traces and logs of nccl-tests are of GPUs. */
+	/* Traces and logs of nccl-tests come from GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
 		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
 			c->call.executor = "cuda";
@@ -653,27 +653,27 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 				   "--devices N for CPUs alone");
 	if (!c->samples)
 		c->samples = with_suffix(c->out, ".samples", c->arena);
-	if (c->platform_out && c->from.n && !is_gpu(c)) /* asked for: the samples are of this node */
+	if (c->platform_out && c->from.n && !is_gpu(c)) /* on request: the samples come from this node */
 		MQ_TRY(mq_node_read(&c->node, err));
 	if (!c->platform_out)
 		c->platform_out = with_suffix(c->out, ".xml", c->arena);
 	if (!c->from.n) {
 		MQ_TRY(mq_output_apart("samples in", c->samples, &baseline, 1, err));
 		if (c->schedule_only && c->devices && c->type)
-			c->node.cores = 0; /* another node: nothing to ask here */
+			c->node.cores = 0; /* another node, about which nothing is known here */
 		else
 			MQ_TRY(find_devices(c, err));
 		MQ_TRY(measure(c, err));
 		if (c->cpus)
 			MQ_TRY(measure_cpus(c, err));
-		if (c->schedule_only) { /* how to fit what another node measured */
+		if (c->schedule_only) { /* how to fit the measurements of another node */
 			printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->call.executor,
 			       c->type, c->samples, c->out);
 			return MQ_OK;
 		}
 		c->from.item[c->from.n++] = c->samples;
 	} else if (is_gpu(c)) {
-		/* Samples tell of CPU devices by having them. */
+		/* Samples of CPU devices show that there are some. */
 		c->cpus = !access(mq_arena_printf(c->arena, "%s/cpu", c->from.item[0]), R_OK);
 	}
 	MQ_TRY(read_input(c, &in, err));

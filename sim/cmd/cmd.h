@@ -1,4 +1,4 @@
-/* cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it.
+/* cmd.h - the interface of sub-commands: each file sim/cmd/NAME.c exports mq_command_NAME.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_CMD_H
 #define MQ_CMD_CMD_H
@@ -8,10 +8,10 @@
 struct mq_command {
 	const char *name;
 	const char *summary; /* one line for --help and the man page; NULL = hidden */
-	/* argv[0] is the command's own name. Returns the status; main prints the message and exits. */
+	/* argv[0] is the command's name. Returns the status; main prints the message and exits. */
 	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
 };
-/* The end of a command's file, after its static function `run`. */
+/* Defines the command at the end of its file, after the static function `run`. */
 #define MQ_DEFINE_COMMAND(name_, summary_) \
 	const struct mq_command mq_command_##name_ = { .name = #name_, .summary = summary_, .run = run }
 

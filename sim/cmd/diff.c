@@ -1,4 +1,5 @@
-/* diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term. SPDX-License-Identifier: Apache-2.0 */
+/* diff.c - `maquette diff PLAN_A PLAN_B`: why one plan beats another, term by term. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 	puts("\n]");
 }
 
-/* The question of a plan's folder as lines "key = value"; "": it tells none. */
+/* The question of a plan's folder as lines "key = value"; "": none. */
 static enum mq_status question_of(const char *plan, struct mq_arena *arena, const char **lines, struct mq_err *err)
 {
 	MQ_FREED struct mq_words words = { NULL, 0 };
@@ -64,7 +65,7 @@ static enum mq_status question_of(const char *plan, struct mq_arena *arena, cons
 	return MQ_OK;
 }
 
-/* Plans of different questions are judged by one of them all the same: that has to be said. */
+/* Plans of different questions are both judged by one of the questions; prints a note. */
 static enum mq_status say_questions(const struct options *o, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *lines[2], *differs = "";

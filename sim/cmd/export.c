@@ -1,5 +1,5 @@
-/* export.c - `maquette export`: a plan as the settings of a launcher or a trace for other simulators, and the way back
- * from flags of Megatron-LM, a ds_config.json or a recipe for torchtitan. A plan that the target cannot say is refused
+/* export.c - `maquette export`: writes a plan as launch settings or as a trace for other simulators, and imports plans
+ * from flags of Megatron-LM, a ds_config.json or a torchtitan recipe. A plan that the target cannot express is refused
  * with the reason. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 #include "base/text.h"
@@ -16,14 +16,14 @@
 #include "session/search_run.h"
 #include "session/trust.h"
 
-/* What is written: settings by `write`, of a software whose file says `settings`, or a trace (NULL). */
+/* A target: settings by `write`, for software whose file has `settings`, or a trace (NULL). */
 static const struct target {
 	const char *name;
-	const char *software; /* where none is asked for; FlagScale starts Megatron */
+	const char *software; /* the default; FlagScale starts Megatron */
 	const char *settings;
 	enum mq_status (*write)(const struct mq_export *e, const char **text, struct mq_err *err);
-	bool adapters;    /* has settings for --train lora */
-	const char *file; /* -o is a folder, and the settings are this file of it */
+	bool adapters;    /* supports --train lora */
+	const char *file; /* -o is a folder; the settings are this file in it */
 } targets[] = {
 	{ "megatron", "megatron-core", "megatron", mq_export_megatron, false, NULL },
 	{ "megatron-fsdp", "megatron-fsdp", "megatron-fsdp", mq_export_megatron, false, NULL },
@@ -39,7 +39,7 @@ struct options {
 	struct mq_asked asked;
 	const struct target *target;
 	const char *plan, *to, *import, *out;
-	bool batch_given; /* else an import has the batch of the launch */
+	bool batch_given; /* else an import takes the batch of the launch */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -63,7 +63,7 @@ static const char doc[] = "Writes a plan as launch settings, or reads launch set
 			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
 			  "(with --software, what that decides as the file has it is left to it)";
 
-/* The text is whole before a file is touched: a refusal leaves nothing behind. */
+/* Builds the whole text before writing, so that a refusal leaves no file. */
 static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
 {
 	enum mq_tuning_kind kind = e->tuning.kind;
@@ -118,7 +118,7 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	return mq_export_chakra(&run, err);
 }
 
-/* What the reader of the settings wants to know: the plan, whose settings they are, what is predicted and how sure. */
+/* A header for readers of the settings: plan, target, prediction and its confidence. */
 static enum mq_status write_head(struct mq_session *s, struct mq_export *e, struct mq_err *err)
 {
 	const struct mq_plan *list[1] = { e->plan };
@@ -201,7 +201,7 @@ static enum mq_status import_launch(const struct mq_launch *launch, const struct
 	return mq_import_megatron(e, launch, plan, notes, err);
 }
 
-/* The sequence is the launch's where nobody gives another, and so is a model that it describes. */
+/* Sequence length and model come from the launch unless given. */
 static void ask_as_launched(struct options *o, const struct mq_launch *launch)
 {
 	double seq = mq_launch_number(launch, "--seq-length");
@@ -238,7 +238,7 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	struct mq_plan plan;
 
 	if (!o->batch_given)
-		s->train.batch = 0; /* the launch's */
+		s->train.batch = 0; /* taken from the launch */
 	if (import_launch(launch, &e, &plan, &notes, err) != MQ_OK)
 		return strstr(err->text, o->import) ? err->status : mq_wrap(err, "%s", o->import);
 	s->train.batch = notes.batch;
@@ -292,7 +292,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	for (size_t i = 0; o.to && i < sizeof(targets) / sizeof(*targets); i++)
 		if (!strcmp(targets[i].name, o.to))
 			o.target = &targets[i];
-	if (o.target && !strcmp(o.asked.software, "generic")) /* it writes no settings */
+	if (o.target && !strcmp(o.asked.software, "generic")) /* generic has no settings */
 		o.asked.software = o.target->software;
 	if (o.import) {
 		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));

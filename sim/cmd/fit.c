@@ -1,6 +1,6 @@
-/* fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training software from the step
- * times of measured runs, all tables at once, and how well each table is predicted when it has no say. See score/fit.c
- * for how. SPDX-License-Identifier: Apache-2.0 */
+/* fit.c - `maquette fit TABLE... --free NAME -o DIR`: fits parameters of calibrations and training software to the step
+ * times of measured runs, all tables at once, and predicts each table with it left out. See score/fit.c for the method.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static const struct mq_shown_table shown[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* A comma list, as many times as wanted. */
+/* A repeatable comma list. */
 static enum mq_status push_names(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
 {
 	struct options *o = target;

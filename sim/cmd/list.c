@@ -1,4 +1,4 @@
-/* list.c - `maquette list engines|platforms|devices|models|executors|software|parameters`: what there is, one line each.
+/* list.c - `maquette list engines|platforms|devices|models|executors|software|parameters`: a line per item.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
@@ -17,7 +17,7 @@
 #include "model/formats/lib/names.h"
 #include "trust/trust.h"
 
-/* What there is, as lines or as an array of objects. */
+/* The output: lines, or an array of JSON objects. */
 struct listing {
 	bool json, any;
 };
@@ -34,7 +34,7 @@ static void line(struct listing *l, const char *name, const char *text)
 	mq_json_add_text(stdout, "about", text);
 }
 
-/* The options of what the last line names. */
+/* Prints the options of the item on the last line. */
 static void list_options(struct listing *l, const struct mq_opt *opts, struct mq_arena *arena)
 {
 	bool any = false;
@@ -62,7 +62,7 @@ static void list_options(struct listing *l, const struct mq_opt *opts, struct mq
 		putchar(']');
 }
 
-/* A name that is none of them, with the near one. */
+/* MQ_EINPUT for an unknown name, with the nearest. */
 static enum mq_status check_name(const char *what, const char *only, const char *const *names, struct mq_err *err)
 {
 	for (const char *const *n = names; only && *n; n++)
@@ -104,7 +104,7 @@ static enum mq_status list_engines(struct listing *l, const char *only, struct m
 	return MQ_OK;
 }
 
-/* The first line of a platform's comment, which says what it is. */
+/* The first line of a platform's comment, its summary. */
 static const char *comment_of(const char *path, struct mq_arena *arena)
 {
 	struct mq_err none = MQ_ERR_INIT;
@@ -143,7 +143,7 @@ static enum mq_status list_models(struct listing *l, const char *only, struct mq
 	const char **names = mq_model_names(arena);
 	struct mq_builtin is;
 
-	if (only && !strcmp(only, "huggingface")) { /* the families that its reader knows, by "model_type" */
+	if (only && !strcmp(only, "huggingface")) { /* the families of its reader, by "model_type" */
 		const struct mq_hf_family *families;
 
 		MQ_TRY(mq_hf_families(arena, &families, err));
@@ -247,8 +247,7 @@ static void print_space(const struct mq_software_space *s)
 	printf("\n");
 }
 
-/* All values of one software ("NAME" or "NAME,key=value"), each with its unit and where it comes from, and the plans
- * that it runs. */
+/* Prints all values of one software ("NAME" or "NAME,key=value") with unit and source, and the plans that it runs. */
 static enum mq_status print_software(const char *dir, const char *text, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_software_record record;
@@ -330,7 +329,7 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 	return MQ_OK;
 }
 
-/* Rows of the index of errors that ran on a device type. */
+/* Number of rows in the index of errors on a device type. */
 static uint32_t measured_runs(const struct mq_trust *trust, const char *device)
 {
 	uint32_t n = 0;

@@ -1,5 +1,5 @@
-/* main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code. The table of
- * commands is in lib/commands.c. SPDX-License-Identifier: Apache-2.0 */
+/* main.c - `maquette COMMAND [options]`: runs the command, prints its error, returns its exit code. lib/commands.c has
+ * the table of commands. SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <locale.h>
 #include <malloc.h>
@@ -44,7 +44,7 @@ static int usage(FILE *file)
 	return ferror(file) && !reader_left() ? MQ_EINPUT : MQ_OK;
 }
 
-/* The commands, or the one of that name, with their options: a Python module and others are made of it. */
+/* Prints the commands, or the one of that name, with options as JSON: a Python module is generated from it. */
 static int describe(const char *name)
 {
 	static char help[] = "--help", json[] = "--json";
@@ -89,7 +89,7 @@ static int run(const struct mq_command *command, int argc, char **argv)
 	struct mq_err err = MQ_ERR_INIT;
 	enum mq_status status = command->run(argc, argv, &err);
 
-	/* Standard output belongs to the result: a full disk behind it is an error too; a reader who has enough is none. */
+	/* Standard output is part of the result: a full disk is an error; a closed pipe is none. */
 	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK && !reader_left())
 		status = mq_bad(&err, "cannot write to standard output");
 	if (status != MQ_OK && err.text[0])
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
 	if (mq_limits_meet(argv, &err) != MQ_OK) {
 		fprintf(stderr, "maquette: %s\n", err.text);
-		_exit(err.status); /* libraries' threads would be waited for */
+		_exit(err.status); /* exit() would wait for threads of libraries */
 	}
 	if (argc < 2) {
 		usage(stderr);

@@ -1,4 +1,4 @@
-/* model.c - `maquette model MODEL [--csv F] [--graph F]`: what was read, in total and per op.
+/* model.c - `maquette model MODEL [--csv F] [--graph F]`: prints a model, in total and per op.
  *
  * FLOPs and activations are those of --batch samples (default 1) in elements of --dtype.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -69,7 +69,7 @@ static enum mq_status write_csv(const char *path, const struct mq_model *m, cons
 	return mq_csv_close(&w, err);
 }
 
-/* Amounts as people say them: 8.03 B, 85.6 M, 1.2 T. */
+/* Amounts in readable units: 8.03 B, 85.6 M, 1.2 T. */
 static const char *in_words(double x, const char *const unit[4], char text[24])
 {
 	int k = x >= 1e12 ? 3 : x >= 1e9 ? 2 : x >= 1e6 ? 1 : 0;
@@ -88,7 +88,7 @@ static double active_parameters(const struct mq_model *m)
 	return sum;
 }
 
-/* The part of a model that an op is of, by the words its name has; the first that is found. */
+/* The part of the model that an op belongs to: the first entry with a word in its name. */
 static const char *part_of(const struct mq_op *op)
 {
 	static const struct {
@@ -120,7 +120,7 @@ static const char *part_of(const struct mq_op *op)
 	return "other";
 }
 
-/* Parts with parameters, in the order of their first ops. */
+/* Parts with parameters, by their first ops. */
 static void print_parts(const struct mq_model *m, const char *const count[4], struct mq_arena *arena)
 {
 	const char **names = mq_arena_array(arena, m->n_ops, const char *);
@@ -170,7 +170,7 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train,
 	const struct {
 		const char *key;
 		double value;
-		bool line; /* else print_words says it */
+		bool line; /* else print_words prints it */
 	} rows[] = {
 		{ "ops", m->n_ops, true },
 		{ "layers", m->n_layers, false },

@@ -39,7 +39,7 @@ static const struct mq_arg generate_rows[] = {
 	{ .type = MQ_ARG_END },
 };
 
-/* What a key is for, with its words or its default. */
+/* Help of a key, with its words or its default. */
 static const char *help_of(const struct mq_opt *o, struct mq_arena *arena)
 {
 	if (o->text)
@@ -64,7 +64,7 @@ static struct mq_arg option_of(const struct mq_opt *o, struct mq_arena *arena)
 	};
 }
 
-/* The calibration beside the platform, and what was assumed in it. */
+/* Prints the calibration beside the platform, and its assumptions. */
 static enum mq_status say_own(struct mq_calib *calib, const char *path, struct mq_err *err)
 {
 	uint32_t first = calib->n_devices;
@@ -226,7 +226,7 @@ static const struct mq_arg import_rows[] = {
 	{ .type = MQ_ARG_END },
 };
 
-/* hwloc crashes on some broken files, so reading happens in a process of its own. */
+/* hwloc crashes on some invalid files, so a child process reads them. */
 static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_err *err)
 {
 	struct importing i = { .here = false };
@@ -288,7 +288,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return run_generate(argc, argv, err);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "-?") || !strcmp(word, "--usage"))
 		return fputs(usage, stdout) < 0 ? mq_bad(err, "standard output: %m") : MQ_OK;
-	if (argc > 1) { /* the name that --help and messages show */
+	if (argc > 1) { /* the name in --help and messages */
 		snprintf(name, sizeof(name), "platform %.40s", word);
 		argv[1] = name;
 	}

@@ -158,7 +158,7 @@ static enum mq_status plot_search(struct mq_drawing *p, struct mq_err *err)
 
 MQ_COMPARE(by_use, double, MQ_ORDER(b[0], a[0]) ?: MQ_ORDER(a[1], b[1])) /* utilisation, row */
 
-/* "n0nic0_UP x16": the first of so many that are alike; the blank does not divide words. */
+/* "n0nic0_UP x16": the first of n equal links; with a non-breaking blank. */
 static const char *like_it(struct mq_drawing *p, const char *name, uint32_t n)
 {
 	return n > 1 ? mq_arena_printf(&p->arena, "%s\u00a0x%u", name, n) : name;
@@ -187,7 +187,7 @@ static enum mq_status plot_links(struct mq_drawing *p, struct mq_err *err)
 	qsort(link, n, sizeof(*link), by_use);
 	const char *file = mq_arena_printf(&p->arena, "%s/links_busiest.csv", p->out);
 	MQ_TRY(mq_csv_create(&w, file, "link,class,utilisation", err));
-	for (uint32_t i = 0, alike = 1; i < n && rows < MAX_LINKS; i += alike, rows++) { /* equal ones are one bar */
+	for (uint32_t i = 0, alike = 1; i < n && rows < MAX_LINKS; i += alike, rows++) { /* equal links share a bar */
 		const char *class = mq_csv_word(&csv, (uint32_t)link[i][1], "class");
 
 		alike = 1;
@@ -204,7 +204,7 @@ static enum mq_status plot_links(struct mq_drawing *p, struct mq_err *err)
 		       rows, mq_gnuplot_quoted(&p->arena, names), mq_gnuplot_quoted(&p->arena, classes));
 }
 
-/* Class of a task for its colour: see the labels in timeline.gp. */
+/* The class of a task, for its colour; timeline.gp has the labels. */
 static int task_class(const char *kind, const char *stream, const char *phase)
 {
 	if (!strcmp(kind, "send") || !strcmp(kind, "recv"))
@@ -216,7 +216,7 @@ static int task_class(const char *kind, const char *stream, const char *phase)
 	return !strcmp(stream, "grad") ? 5 : 4;
 }
 
-/* A device and those after it whose tasks are the same at the same times. */
+/* A device and the following ones with the same tasks at the same times. */
 struct band {
 	const char *device;
 	uint64_t does; /* hash of its tasks */
@@ -292,7 +292,7 @@ static enum mq_status plot_timeline(struct mq_drawing *p, struct mq_err *err)
 	bool have_tasks = table(p, "tasks.csv", &tasks, &status, err);
 	MQ_TRY(status);
 	if (have_tasks && tasks.n_rows != csv.n_rows)
-		have_tasks = false; /* of another run, or with samples: phases are unknown */
+		have_tasks = false; /* tasks of another run, or samples: phases are unknown */
 	uint32_t *of = mq_arena_array(&p->arena, csv.n_rows, uint32_t), n = find_bands(p, &csv, &band, of);
 	for (uint32_t i = 0; i < n && rows < MAX_ROWS; i++)
 		if (band[i].n)
@@ -331,7 +331,7 @@ static enum mq_status plot_memory_timeline(struct mq_drawing *p, struct mq_err *
 	}
 	reserve_B = mq_csv_number(&csv, 0, "reserve_B");
 	limit_B = mq_csv_number(&csv, 0, "limit_B");
-	/* A folder of a search and of a simulation has both figures of memory. */
+	/* A folder with both a search and a simulation has both memory figures. */
 	bool both = !access(mq_arena_printf(&p->arena, "%s/candidates.csv", p->dir), F_OK);
 	return mq_draw(p,
 		       &(struct mq_figure){ .name = both ? "memory_timeline" : "memory",
@@ -344,7 +344,7 @@ static enum mq_status plot_memory_timeline(struct mq_drawing *p, struct mq_err *
 
 /* ---- validation: predicted against measured ------------------------------------------------------ */
 
-/* Times of plans, or of a step class by class (`validate --against`). */
+/* Times of plans, or of the classes of a step (`validate --against`). */
 static enum mq_status plot_measured(struct mq_drawing *p, const char *name, const char *from, struct mq_err *err)
 {
 	struct mq_csv csv;
@@ -357,7 +357,7 @@ static enum mq_status plot_measured(struct mq_drawing *p, const char *name, cons
 
 /* ---- score: predictions against tables of measurements ------------------------------------------- */
 
-/* The table that a row is of: a column of its own, or what stands before ':' or '-' in its name. */
+/* The table of a row: its column, or the part of its name before ':' or '-'. */
 static const char *series_of(struct mq_drawing *p, const struct mq_csv *csv, uint32_t row)
 {
 	const char *id = mq_csv_word(csv, row, "row_id"), *table_name = mq_csv_word(csv, row, "table");
@@ -373,7 +373,7 @@ struct points {
 	double low, high;
 };
 
-/* What was measured; a condensed table has the prediction and its error instead. */
+/* The measured value; a condensed table has prediction and error instead. */
 static double measured_of(const struct mq_csv *csv, uint32_t row, const char *predicted, const char *measured)
 {
 	if (mq_csv_column(csv, measured) != UINT32_MAX)
@@ -412,7 +412,7 @@ static void write_points(struct mq_drawing *p, const struct mq_csv *csv, const c
 	}
 }
 
-/* One figure of two columns of score.csv; none where no row has both. */
+/* A figure of two columns of score.csv, if any row has both. */
 static enum mq_status score_figure(struct mq_drawing *p, const struct mq_csv *csv, const char *name,
 				   const char *const column[2], const char *unit, struct mq_err *err)
 {

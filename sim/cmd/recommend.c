@@ -1,11 +1,11 @@
-/* recommend.c - `maquette recommend`: the fewest machines of each device type that train so many tokens in time, and what
- * that costs.
+/* recommend.c - `maquette recommend`: the fewest machines of each device type that train a number of tokens in time,
+ * and their cost.
  *
  * The question is a study (DIR/study.ini, which whatif reads too) with the axes platform.gpu and platform.nodes and an
- * epoch of the tokens asked for; only the points that the answer needs are searched. A point that runs and is too slow
- * says how many machines there must be at least, as none trains faster than in proportion to them; the next count below
- * one that is fast enough is tried until one is not. Counts are 1 to 8, then four between each power of two and the next.
- * Not asked: counts below one that cannot divide the batch. SPDX-License-Identifier: Apache-2.0 */
+ * epoch of the tokens; only the points that the answer needs are searched. A feasible point that is too slow gives a
+ * lower bound on the number of machines, since speed-up is at most linear; below a count that is fast enough, smaller
+ * counts are tried until one is not. Counts are 1 to 8, then four between each power of two and the next. Not searched:
+ * counts below one that cannot divide the batch. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@
 
 enum { MOST_MACHINES = 4096, MOST_COUNTS = 64 };
 
-/* --simulation-time where none is said: many points, of which some divide no batch evenly, which takes long. */
+/* The default --simulation-time: points are many, and those that do not divide the batch evenly take long. */
 static const double MOST_SIMULATION_S = 10;
 
 struct recommend {
@@ -32,14 +32,14 @@ struct recommend {
 	bool json;
 
 	double days, amount; /* time for the amount */
-	bool tokens, rate;   /* rate: the amount is that of a day */
+	bool tokens, rate;   /* rate: the amount is per day */
 	struct mq_study study;
 	uint32_t count[MOST_COUNTS], n_counts;
-	FILE *rows; /* of all points that were searched */
+	FILE *rows; /* of all searched points */
 	struct mq_words words;
 	struct mq_csv tried;
-	double said_s;   /* when it last said where it is */
-	const char *why; /* how near the counts came that are not fast enough, or why there is none */
+	double said_s;   /* time of the last progress line */
+	const char *why; /* how close the too slow counts came, or why no count is feasible */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct recommend, field, __VA_ARGS__)
@@ -99,7 +99,7 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 	const char *path = mq_arena_printf(&r->arena, "%s/study.ini", r->dir);
 	struct mq_asked q = r->asked;
 
-	/* What was left open stays so: a device type fills it in. */
+	/* Options left open stay open: each device type has its defaults. */
 	q.change.n = q.fix.n = q.max.n = 0;
 	mq_args_print(mq_question_args, &q, MQ_ARG_OWN_DEFAULT, file);
 	for (uint32_t i = 0; i < r->asked.change.n; i++)
@@ -128,7 +128,7 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 
 /* ---- its points --------------------------------------------------------------------------------------- */
 
-/* Searches a point; *row: its row in r->tried, MQ_NONE where there is no such cluster. */
+/* Searches a point; *row: its row in r->tried, MQ_NONE: no such cluster. */
 static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(&r->arena, "%s/tried.csv", r->dir), *text;
@@ -137,7 +137,7 @@ static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, st
 					       &r->arena, &point, err);
 
 	*row = MQ_NONE;
-	if (status != MQ_OK && index % r->n_counts) { /* one machine there is: it is too many of them */
+	if (status != MQ_OK && index % r->n_counts) { /* one machine exists, so the number is too large */
 		r->why = mq_arena_strdup(&r->arena, err->text);
 		return MQ_OK;
 	}
@@ -157,7 +157,7 @@ static double of(const struct recommend *r, uint32_t row, const char *column)
 	return mq_csv_number(&r->tried, row, column);
 }
 
-/* Every EVERY_S of a search that takes long, what a count of machines was found to take. */
+/* Prints progress at most every EVERY_S: the result of a count of machines. */
 static void tell(struct recommend *r, uint32_t machines, double days)
 {
 	static const double EVERY_S = 20;
@@ -172,8 +172,8 @@ static void tell(struct recommend *r, uint32_t machines, double days)
 		fprintf(stderr, "platform.nodes = %u: %.4g days\n", machines, days);
 }
 
-/* The row of the fewest machines of a device type that are fast enough; MQ_NONE: no count is. Where WORSE counts one
- * after the other take no less time than fewer machines did, larger ones are not asked: the batch is shared out. */
+/* The row of the fewest machines of a device type that are fast enough; MQ_NONE: none. If WORSE counts in a row are not
+ * faster than fewer machines, larger ones are not searched: the batch leaves no more parallelism. */
 static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
 {
 	enum { WORSE = 2 };
@@ -242,7 +242,7 @@ static void say(const struct recommend *r, const char *gpu, uint32_t row, FILE *
 		r->why ? "; nearest of the others: " : "", r->why ? r->why : "");
 }
 
-/* With one device type the rows do not say it. */
+/* With one device type, rows do not repeat it. */
 static const char *name_of(const struct recommend *r, const struct mq_axis *gpu, uint32_t row)
 {
 	return gpu->n > 1 ? mq_csv_word(&r->tried, row, gpu->key) : gpu->value[0];

@@ -1,4 +1,4 @@
-/* score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
+/* score.c - `maquette score TABLE -o DIR`: compares predictions with tables of published measurements.
  *
  * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row per
  * measurement, DIR/summary.csv with a line per table, DIR/groups.csv with one per set of runs that differ only in plan,

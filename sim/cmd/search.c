@@ -1,5 +1,5 @@
-/* search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; the ranking is printed and
- * left in the output folder. SPDX-License-Identifier: Apache-2.0 */
+/* search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; prints the ranking and writes
+ * it to the output folder. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static enum mq_status write_job(const struct options *o, const struct mq_session
 	return mq_job_end(file, o->dir, wall_s, err);
 }
 
-/* The lines of the job file that decide results. */
+/* The lines of the job file that results depend on. */
 static char *question_of(const struct options *o, const struct mq_session *session)
 {
 	char *text;
@@ -116,7 +116,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_bad(err, "-o is missing: give a folder for the results");
 	mq_asked_limit_simulation(&o.asked);
 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err));
-	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
+	/* Under mpirun the first rank searches; the others simulate for it and print nothing. */
 	const char *rank = mq_rank_of_many(&session.n_ranks);
 	bool others = rank && session.n_ranks > 1 && strcmp(rank, "0") != 0;
 	if (!others)

@@ -1,5 +1,5 @@
-/* simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the memory go, what
- * every device and link does, and the bottleneck in words. SPDX-License-Identifier: Apache-2.0 */
+/* simulate.c - `maquette simulate`: simulates one plan and reports time, memory, devices, links and, in words, the
+ * bottleneck. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ struct options {
 	uint32_t timeline;
 	double file_MB; /* 0 = no limit */
 	struct mq_list against;
-	const char *jitter_text, *failures_text; /* key=value,...; NULL = not asked */
-	struct mq_jitter jitter;                 /* as read; draws, mtbf_h 0: not asked */
+	const char *jitter_text, *failures_text; /* key=value,...; NULL = not given */
+	struct mq_jitter jitter;                 /* parsed; draws, mtbf_h 0: not given */
 	struct mq_failures failures;
 };
 
@@ -69,7 +69,7 @@ struct simulation {
 	struct mq_plan plan;
 	struct mq_result result;
 	struct mq_session_trust trust;
-	char *said; /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
+	char *said; /* lines, or members of JSON, of further results; "" = none */
 };
 
 static void print_share(FILE *f, const char *name, double part_s, double step_s)
@@ -98,7 +98,7 @@ static void print_result(const struct simulation *s, FILE *f)
 	if (!isnan(mq_tflops_per_device(session, &s->plan, r)))
 		fprintf(f, ", %.1f TFLOP/s/GPU", mq_tflops_per_device(session, &s->plan, r));
 	fprintf(f, ", MFU %.1f %%", 100 * r->mfu);
-	if (session->q.software->release) /* whose log prints them */
+	if (session->q.software->release) /* its log prints these values */
 		fprintf(f, " (%s, as by %s)", mq_flop_convention(session->q.software), session->q.software->release);
 	fputc('\n', f);
 	print_share(f, "compute", r->compute_s, r->step_time_s);
@@ -226,7 +226,7 @@ static void say_goodput(const struct simulation *s, FILE *words)
 			mq_text_s(g.checkpoint_s, write), g.interval_s / 60);
 }
 
-/* Of a plan whose step is known: lines, or members of JSON that begin with a comma each. */
+/* Further results of a simulated plan: lines, or members of JSON, each after a comma. */
 static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
 {
 	bool ran = s->result.verdict == MQ_VERDICT_OK;

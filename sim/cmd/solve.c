@@ -1,5 +1,5 @@
-/* solve.c - `maquette solve FILE`: an engine's own optimisation problem from explicit tables. Every engine is asked
- * whether the file is of its kind; the first, in order of names, solves it. SPDX-License-Identifier: Apache-2.0 */
+/* solve.c - `maquette solve FILE`: solves an engine's optimisation problem from explicit tables. The first engine, by
+ * name, that knows the file's format solves it. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* support.c - `maquette support`: what of a question is covered, by what, and what is not, before anything is simulated.
+/* support.c - `maquette support`: which parts of a question rest on measurements, without simulating.
  *
- * Six parts: the model, the precision, the device types, the links, the training software, the measured runs. Each line
- * says how its part is known: covered, assumed or not covered. SPDX-License-Identifier: Apache-2.0 */
+ * Six parts: model, precision, device types, links, training software, measured runs. Each line says whether its part
+ * is covered, assumed or not covered. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct mq_arg options[] = {
 enum known { COVERED, ASSUMED, MISSING };
 static const char *const known_names[] = { "covered", "assumed", "not covered" };
 
-/* What is said of one part. */
+/* The report of one part. */
 struct said {
 	const char *part, *text;
 	enum known known;
@@ -94,7 +94,7 @@ static void say_devices(struct sheet *to)
 	}
 }
 
-/* A class of links as calibrations name it: that of its network where it has one. */
+/* A link's class in calibrations: that of its network, if any. */
 static const char *class_of(const struct mq_link *l)
 {
 	return l->fabric != MQ_FABRIC_NONE ? mq_fabric_name(l->fabric) : mq_link_class_name(l->class);
@@ -157,7 +157,7 @@ static void say_software(struct sheet *to)
 		    mq_arena_printf(arena, "it does not train in %s", mq_dtype_name(to->s->train.dtype)));
 }
 
-/* How many runs of the index have this word, or all of these. */
+/* Number of runs in the index with this word, or with all of these. */
 static uint32_t runs_with(const struct mq_trust *t, const struct mq_trust_place *p, uint32_t words)
 {
 	uint32_t n = 0;
@@ -251,7 +251,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 
 	mq_asked_init(&o.asked);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
-	if (!o.asked.batch_given) { /* nothing that is said here hangs on it */
+	if (!o.asked.batch_given) { /* the report does not depend on it */
 		o.asked.train.batch = 1;
 		o.asked.batch_given = true;
 	}

@@ -1,8 +1,8 @@
-/* validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and tells how far the
- * predictions were off, and whether they would have chosen the right plan.
+/* validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and reports the errors
+ * of the predictions, and whether they rank the plans right.
  *
- * The very schedules that were simulated are written to files, run by maquette-replay (here, or on another node with
- * --schedule-only and --from), and joined with the prediction task by task. SPDX-License-Identifier: Apache-2.0 */
+ * The simulated schedules themselves are written to files, run by maquette-replay (here, or on another node with
+ * --schedule-only and --from), and compared with the prediction task by task. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 #include "cmd/cmd.h"
 
@@ -111,7 +111,7 @@ static const char *cpu_types(struct mq_validation *v)
 	return list;
 }
 
-/* A CPU device beside GPUs has the cores that its calibration was measured with. */
+/* A CPU device beside GPUs has as many cores as in its calibration. */
 static uint32_t calibrated_cores(const struct mq_validation *v)
 {
 	for (uint32_t i = 0; i < v->n_open; i++)

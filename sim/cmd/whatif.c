@@ -1,13 +1,12 @@
-/* whatif.c - `maquette whatif`: a study's points, searched side by side, one row each.
+/* whatif.c - `maquette whatif`: searches the points of a study in parallel, one row each.
  *
- * DIR/points/HASH holds the finished row of a point, written whole or not at all; HASH is that of the question, so a
- * changed study reuses what still holds and never mixes in what does not. A process claims a point by locking one byte
- * of DIR/claims: locks vanish with the process that held them, so a lost worker's point is done again by another, and
- * none is done twice. Worker processes are this program again; under mpirun or Slurm every rank is one (nobody
- * coordinates, nobody calls MPI: a waiting MPI call spins a core). whatif.csv is written in the order of points by
- * whoever finds all rows finished, so it has the same bytes however the work was spread or interrupted. HASH.json is
- * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run.
- * SPDX-License-Identifier: Apache-2.0 */
+ * DIR/points/HASH holds the finished row of a point, written atomically; HASH is that of its question, so a changed
+ * study reuses the points that are still valid and no others. A process claims a point by locking one byte of
+ * DIR/claims: locks vanish with their process, so another worker redoes a lost worker's point, and none is done twice.
+ * Worker processes are this program again; under mpirun or Slurm every rank is one (without a coordinator or MPI calls:
+ * a waiting MPI call spins a core). The process that finds all rows finished writes whatif.csv in the order of points,
+ * so its bytes do not depend on how the work was distributed or interrupted. HASH.json is the point's best plan. A
+ * point whose row records the death of a simulator is redone by the next run. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 #include "cmd/cmd.h"
 #include "session/session.h"
@@ -66,7 +65,7 @@ static const char doc[] =
 
 /* ---- rows on disk ------------------------------------------------------------------------------------------ */
 
-/* MQ_MAX_POINTS: the tables. `wait`: until nobody else has it. */
+/* Locks a point, or the tables (MQ_MAX_POINTS); wait: until it is free. */
 static bool lock(const struct whatif *w, uint32_t point, short type, bool wait)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
@@ -85,13 +84,13 @@ static bool finished(struct whatif *w, uint32_t point)
 	return w->done[point];
 }
 
-/* Who writes has claimed the file's point, or the tables. */
+/* Writes a file; the caller has claimed its point, or the tables. */
 static enum mq_status write_file(const char *path, const char *text, struct mq_err *err)
 {
 	return mq_text_write(path, text, strlen(text), err);
 }
 
-/* Does a simulator's death stand in the row? */
+/* Does the row record the death of a simulator? */
 static bool crashed(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -124,12 +123,12 @@ static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
 enum { N_TABLES = 5 };
 struct table {
 	const char *name, *header;
-	char letter; /* what its lines begin with in a point's file; '\0': the first line */
+	char letter; /* the first letter of its lines in a point's file; '\0': the first line */
 	bool asked;
 };
 
-/* Copies the lines of one point that belong to a table; its first cell is the point, because a row does
- * not know its place in this study. False: there is no row. */
+/* Copies the lines of one point for a table, with the point as first cell, since files of points do not know their
+ * place in the study. False: no row. */
 static bool copy_lines(const struct table *t, const char *path, uint32_t point, FILE *out)
 {
 	char *line = NULL;
@@ -161,7 +160,7 @@ static enum mq_status assemble_table(struct whatif *w, const struct table *t, st
 		       mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points);
 }
 
-/* The tables, from the files of all points. */
+/* Writes the tables from the files of all points. */
 static enum mq_status assemble(struct whatif *w, struct mq_err *err)
 {
 	const struct table table[N_TABLES] = {
@@ -192,7 +191,7 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 	return write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
 }
 
-/* Answers in words: printed, and kept beside the tables. */
+/* Answers in words: printed, and written beside the tables. */
 static enum mq_status answer(struct whatif *w, struct mq_err *err)
 {
 	MQ_FREED struct mq_words memory = { NULL, 0 };
@@ -206,7 +205,7 @@ static enum mq_status answer(struct whatif *w, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Figures and report; without gnuplot the report has no figures, and says so. */
+/* Figures and report; without gnuplot the report notes that it has no figures. */
 static enum mq_status report(struct whatif *w, struct mq_err *err)
 {
 	struct mq_err why = MQ_ERR_INIT;
@@ -259,7 +258,7 @@ static enum mq_status prepare(struct whatif *w, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Reads every point's question: bad keys and values show before anything is searched. */
+/* Reads every point's question, so that errors in keys and values show before the search. */
 static enum mq_status list_points(struct whatif *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < w->study.n_points; i++) {
@@ -287,12 +286,12 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	if (status == MQ_OK)
 		status = mq_study_run(&w->study, &point, mq_arena_printf(&scratch, "%s.json", w->row_path[index]),
 				      &scratch, &row, err);
-	if (status == MQ_OK) /* without the first cell, which is the point's place in the study */
+	if (status == MQ_OK) /* without the first cell, the point's place in the study */
 		status = write_file(w->row_path[index], strchr(row, ','), err);
 	return status;
 }
 
-/* Claims and does points until all are finished, by whomever. */
+/* Claims and searches points until all are finished, here or elsewhere. */
 static enum mq_status work(struct whatif *w, struct mq_err *err)
 {
 	for (;;) {
@@ -315,7 +314,7 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 		}
 		if (n_done == w->study.n_points)
 			return MQ_OK;
-		if (!did) /* others are at the rest: wait for them, or for their end */
+		if (!did) /* others have claimed the rest: wait until they finish or end */
 			usleep(50000);
 	}
 }
@@ -387,7 +386,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(status);
 	if (w->o->worker)
 		return MQ_OK;
-	lock(w, MQ_MAX_POINTS, F_WRLCK, true); /* until the end: the answers and the report are read from them */
+	lock(w, MQ_MAX_POINTS, F_WRLCK, true); /* to the end, since answers and report are read from them */
 	MQ_TRY(assemble(w, err));
 	MQ_TRY(keep_study(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);
@@ -411,7 +410,7 @@ static enum mq_status time_search(struct whatif *w, struct mq_point point, doubl
 
 enum { MOST_OPENED = 1000 };
 
-/* Every point is opened; the first that is not refused is searched for real with few plans; the rest is arithmetic. */
+/* Estimates the time of the study: opens every point, searches the first valid one with few plans, and extrapolates. */
 static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 {
 	struct mq_csv_writer csv = { .file = stdout, .path = "-" };
@@ -463,7 +462,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_bad(err, "give a study: maquette whatif STUDY.ini -o DIR");
 	if (!o.dir)
 		return mq_bad(err, "-o is missing: give a folder for the results");
-	/* A rank of many does its own share only; the first writes and prints. */
+	/* A rank of several only does its share; the first writes and prints. */
 	uint32_t many;
 	const char *rank = mq_rank_of_many(&many);
 	if (rank) {

@@ -1,5 +1,5 @@
-/* worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by the others (see
- * judge/pool.h) and serves them over a socket. SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - the hidden command that simulates: other commands start `maquette worker key=value...` (see judge/pool.h)
+ * and use it over a socket. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	signal(SIGINT, SIG_IGN); /* Ctrl-C is for who asks: it ends this one when it has written what it knows */
+	signal(SIGINT, SIG_IGN); /* on Ctrl-C the client ends this process, after writing its results */
 	return mq_pool_serve(argc - 1, argv + 1, err);
 }
 

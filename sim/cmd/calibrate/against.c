@@ -1,4 +1,4 @@
-/* against.c - see against.h. Measured times are compared with measured ones: no fit and no model is between them.
+/* against.c - see against.h. Compares measured times with measured times, without fit or model.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/calibrate/against.h"
 
@@ -12,7 +12,7 @@ static const double LIMIT = .05; /* SuperBench's usual variance rule */
 
 struct probe {
 	const char *schedule, *kind;
-	uint32_t device; /* MQ_NONE: of several */
+	uint32_t device; /* MQ_NONE: several */
 	double *ratio;
 	uint32_t n, room, n_weak;
 };

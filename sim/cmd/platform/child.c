@@ -1,4 +1,5 @@
-/* child.c - a process in which SimGrid may abort, and the platform loaded in it. SPDX-License-Identifier: Apache-2.0 */
+/* child.c - a child process in which SimGrid may abort, and the platform loaded there. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "executors/simgrid/conductor.h"
 #include "hardware/platform/platform.h"
 
-/* SimGrid says what is wrong first, our commands last. */
+/* The error is SimGrid's first line, or our commands' last. */
 static void read_message(char *said, bool aborted, struct mq_err *err)
 {
 	err->text[0] = '\0';
@@ -41,7 +42,7 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 		mq_argv_add(&words, "%s", argv[i]);
 	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = mq_argv_end(&words), .on_death = SIGKILL };
 	fflush(stdout);
-	setenv("OPENBLAS_NUM_THREADS", "1", 1); /* its threads' memory would count as the file's */
+	setenv("OPENBLAS_NUM_THREADS", "1", 1); /* memory of its threads would count against the file's limit */
 	int bad = mq_run(&self, false, &arena, &said, &status);
 	if (bad)
 		return mq_fail(err, MQ_EBUG, "cannot start a process: %s", strerror(bad));
@@ -84,7 +85,7 @@ enum mq_status mq_platform_explore(const char *path, const struct mq_calib *cali
 	struct exploring e = { .sample = &sample, .err = err };
 	struct rlimit none = { 0, 0 };
 
-	setrlimit(RLIMIT_CORE, &none); /* an abort is an answer here, not a bug to look at */
+	setrlimit(RLIMIT_CORE, &none); /* an abort is an answer here, not a bug */
 	mq_platform_start("maquette");
 	MQ_TRY(mq_platform_is_keys(path) ? mq_platform_build_file(path, calib, arena, cluster, err) :
 					   mq_platform_load(path, arena, cluster, err));

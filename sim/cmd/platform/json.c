@@ -1,4 +1,4 @@
-/* json.c - a platform for other programs: what `platform show --json` prints. SPDX-License-Identifier: Apache-2.0 */
+/* json.c - a platform as JSON: `platform show --json`. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 #include "cmd/platform/words.h"
 

@@ -1,10 +1,9 @@
-/* sample.c - which pairs of devices stand for all of a platform. SPDX-License-Identifier: Apache-2.0 */
+/* sample.c - a sample of device pairs that represents a platform. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/platform/words.h"
 
-enum { ALL_PAIRS = 128 }; /* devices of which every pair is looked at */
+enum { ALL_PAIRS = 128 }; /* up to this number of devices, all pairs */
 
-/* Spread over the machines: the first, second and last devices of machines at growing distance, which
- * shows every level of a regular fabric. */
+/* The first, second and last devices of machines at growing distances, which covers every level of a regular fabric. */
 void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_platform_sample *sample)
 {
 	uint32_t n = cluster->n_devices;

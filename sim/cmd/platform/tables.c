@@ -1,9 +1,9 @@
-/* tables.c - a platform in numbers: its devices, its links by class, what a pair of devices gets, its bisection; and
- * what looks unlikely about it.
+/* tables.c - tables of a platform: devices, links by class, bandwidth of device pairs, bisection; and hints about
+ * unlikely values.
  *
- * The bisection figure is a permutation: each device of the first half (in rank order) sends to its partner in the
- * second and back, all at once, limited by the link that has most to carry for its width. It is a lower bound of the
- * true bisection where ranks are placed badly. SPDX-License-Identifier: Apache-2.0 */
+ * The bisection bandwidth is that of a permutation: each device of the first half (in rank order) exchanges with its
+ * partner in the second, all at once, limited by the link with the most traffic for its bandwidth. It is a lower bound
+ * of the true bisection, below it if ranks are placed badly. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { MAX_ROWS = 256 };
 struct pair_row {
 	const char *from, *to;
 	bool same_node;
-	uint32_t classes; /* a bit per link class on the way */
+	uint32_t classes; /* a bit per link class on the route */
 	uint32_t pairs, min_links, max_links;
 	double min_Bps, max_Bps, min_s, max_s;
 };

@@ -1,5 +1,5 @@
-/* words.h - what the words of `maquette platform` share. Files are read in a process of its own, because SimGrid aborts
- * on broken XML and hwloc crashes. SPDX-License-Identifier: Apache-2.0 */
+/* words.h - shared by the words of `maquette platform`. A child process reads files, because SimGrid aborts on invalid
+ * XML and hwloc crashes. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_PLATFORM_WORDS_H
 #define MQ_CMD_PLATFORM_WORDS_H
 
@@ -8,17 +8,17 @@
 #include "maquette/calib.h"
 #include "maquette/cluster.h"
 
-/* Run this program again as `maquette platform WORD ARGS...` with its standard output, and wait. The
- * child's exit status becomes the status and its last line on stderr the message; a child that a library
- * aborted is bad input, `file` by name. */
+/* Runs this program again as `maquette platform WORD ARGS...` with its standard output, and waits. The child's exit
+ * status becomes the status, its last line on stderr the message; a child aborted by a library is bad input in
+ * `file`. */
 enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv, struct mq_err *err);
 
-/* In the child: load the platform, or build it of its keys with `calib`, and ask the routes of the sampled pairs (all
- * pairs where there are few devices), so that they are in the cache when this returns. */
+/* In the child: loads the platform, or builds it from its keys with `calib`, and computes the routes of the sampled
+ * pairs, which are then cached. */
 enum mq_status mq_platform_explore(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
 				   struct mq_cluster **cluster, struct mq_err *err);
 
-/* The sample: all pairs of up to `most` devices, else of devices spread over machines and fabric. */
+/* The sample: all pairs of up to `most` devices, else pairs of devices spread over machines and fabric. */
 struct mq_platform_sample {
 	uint32_t n;
 	uint32_t *device; /* ascending */
@@ -26,7 +26,7 @@ struct mq_platform_sample {
 };
 void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_platform_sample *sample);
 
-/* Who a rank sends to in the bisection figure; where n is odd the last one has no partner. */
+/* The partner of a rank in the bisection; with odd n the last rank has none. */
 uint32_t mq_platform_partner(uint32_t n, uint32_t rank);
 
 /* Tables: devices, link classes, bandwidths between device classes, bisection. */
@@ -35,7 +35,7 @@ enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, 
 /* Every device and link as JSON, with units in the names. */
 void mq_platform_json(const struct mq_cluster *cluster, FILE *file);
 
-/* "hint: ..." lines about values that are legal but unlikely; returns their number. */
+/* Prints "hint: ..." lines about valid but unlikely values; returns their number. */
 uint32_t mq_platform_doubts(const struct mq_cluster *cluster, FILE *file);
 
 #endif

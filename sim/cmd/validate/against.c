@@ -1,11 +1,10 @@
-/* against.c - `validate DIR --against TRACE...`: a real step, as its trace tells it, beside the predicted one of the
- * best plan, class by class.
+/* against.c - `validate DIR --against TRACE...`: compares the trace of a real step with the predicted step of the best
+ * plan, class by class.
  *
- * The rank of a trace is the plan's device of that number. Several traces: means over them. In a prediction the host's
- * lateness is in the kernels that wait for it, so idle time is compared as a whole. Where a trace has no starts, what
- * is exposed and idle is left out. Communicators are joined by their ranks where all calls tell them, else by how many
- * they are; layers by their numbers. The comparison assumes that the plan is the one that was run; this is not checked.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Rank n of a trace is device n of the plan. Of several traces the means count. Predicted kernels include the time in
+ * which they wait for the host, so idle time is compared as a whole. Traces without start times have no exposed and
+ * idle time. Communicators match by their ranks if all calls have them, else by size; layers by number. The comparison
+ * assumes, without a check, that the plan is the one that ran. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ static enum mq_trace_class class_of(const struct mq_kernel *k)
 	}
 }
 
-/* A task's time goes to its kernels as they cost alone: seconds of each. */
+/* Divides a task's time among its kernels in proportion to their times alone; seconds. */
 static const double *times_of(const struct mq_validated *p, uint32_t task, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = p->schedule;
@@ -83,7 +82,7 @@ struct line {
 	double predicted_s, measured_s;
 };
 
-/* Classes that both have nothing of are left out. */
+/* Leaves out classes that are empty in both. */
 static uint32_t lines_of(const double *predicted, const double *measured, struct line *line)
 {
 	uint32_t n = 0;
@@ -136,7 +135,7 @@ static uint32_t device_of(const struct mq_trace *trace)
 /* ---- communicators --------------------------------------------------------------------------- */
 
 struct row {
-	const char *members; /* "0-4", or NULL: not told by all */
+	const char *members; /* "0-4"; NULL: some call lacks them */
 	uint32_t ranks, kind;
 	double predicted_n, predicted_B, predicted_s;
 	double measured_n, measured_B, measured_s, alone_s;
@@ -151,7 +150,7 @@ struct table {
 
 static struct row *row_of(struct table *t, const char *members, uint32_t ranks, uint32_t kind)
 {
-	/* Messages are of pairs, whatever the group that they are told of. */
+	/* Messages are between pairs, whatever group the trace gives. */
 	if (kind == MQ_TRACE_SENDRECV) {
 		members = NULL;
 		ranks = 2;
@@ -347,7 +346,7 @@ static enum mq_status against_layers(const struct mq_validated *p, const struct 
 	return mq_csv_close(&w, err);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------- */
+/* ---- comparison -------------------------------------------------------------------------------- */
 
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *path, uint32_t n, const char *dir,
 				     struct mq_err *err)

@@ -14,7 +14,7 @@
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 
-/* `budget_s`: of this launch. */
+/* budget_s: for this launch. */
 static char **replay_words(const struct mq_replay_call *c, uint32_t launch, double budget_s, struct mq_arena *arena)
 {
 	const struct {
@@ -71,7 +71,7 @@ void mq_replay_print(const struct mq_replay_call *call)
 	}
 }
 
-/* Runs the replay; what it says comes back as text, and where it fails as the error. */
+/* Runs the replay; returns its output as text, or its failure as the error. */
 static enum mq_status run_replay(char **argv, struct mq_arena *arena, char **said, struct mq_err *err)
 {
 	const struct mq_spawn program = { .path = argv[0], .argv = argv, .on_death = SIGTERM };
@@ -96,7 +96,7 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 
 	for (uint32_t l = 0; l < call->launches; l++) {
 		uint32_t launch = call->first_launch + l, left = call->launches - l;
-		/* a launch that comes too late begins nothing, and says so by having no samples */
+		/* a launch after the deadline starts nothing and has no samples */
 		double own_s = call->budget_s > 0 ? fmax(1e-3, (end_s - mq_now_s()) / left) : 0;
 
 		MQ_TRY(mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err));
@@ -124,7 +124,7 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 
 /* ---- reading samples back -------------------------------------------------------------------- */
 
-/* `n_found`: launches that tried it. */
+/* n_found: number of launches that tried the schedule. */
 static enum mq_status load_one(const char *dir, const char *name, const char *const *launch, uint32_t n_launches,
 			       struct mq_measured *measured, uint32_t *n_found, struct mq_arena *arena,
 			       struct mq_err *err)

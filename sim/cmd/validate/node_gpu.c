@@ -1,8 +1,8 @@
-/* node_gpu.c - the platform file of a node of GPUs that was calibrated, see validate/dir.h.
+/* node_gpu.c - the platform file of a calibrated GPU node, see validate/dir.h.
  *
- * The replay reads the links between GPUs from NVML and CUDA and writes them next to its timelines, so that they also
- * come back from a node that has nothing else. Samples without it (or with NCCL's own dump of an older replay) are read
- * too: without, the machine is one as is usual for the type. SPDX-License-Identifier: Apache-2.0 */
+ * The replay reads the links between GPUs from NVML and CUDA and writes them beside its timelines, so that samples of
+ * another node include them. Without them (or with NCCL's dump of an older replay) samples are read too; without any
+ * topology the machine is a usual one for the type. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "cmd/validate/dir.h"
 #include "hardware/platform/import.h"
 
-/* How the measured type is joined: as its shipped calibration says where there is one; else PCIe 4, and
- * the NVLink that a large message saw. */
+/* Sets the links of the measured type: from its shipped calibration, else PCIe 4 and the NVLink bandwidth of a large
+ * message. */
 static void join(const struct mq_calib *calib, struct mq_calibration *fit)
 {
 	const struct mq_device_calib *known = mq_calib_type(calib, fit->device.name);
@@ -63,7 +63,7 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 
 	if (node->n_cpus) {
 		cpu = node->cpu->device;
-		cpu.pcie_Bps = cpu.mem_bw_Bps; /* its processes meet in its memory */
+		cpu.pcie_Bps = cpu.mem_bw_Bps; /* its processes communicate through its memory */
 		options.cpu = &cpu;
 		options.cpu_memory_B = cpu.memory_B;
 	}

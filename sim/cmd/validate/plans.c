@@ -27,7 +27,7 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 	return mq_schedule_check(p->schedule, NULL, err);
 }
 
-/* Before anything large is made: are there GPUs at all where the plan is to be replayed on some? */
+/* Early check: are there GPUs, if a plan needs them for its replay? */
 static enum mq_status meet_gpus(struct mq_validation *v, const struct mq_session *session, const struct mq_plan *plan,
 				struct mq_err *err)
 {
@@ -123,7 +123,7 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 	return MQ_OK;
 }
 
-/* A mq_interval_request's run; context: a scratch arena. */
+/* The `run` of mq_interval_request; context: a scratch arena. */
 static double run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
 		       const struct mq_calib *calib)
 {
@@ -180,8 +180,8 @@ void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t see
 
 /* ---- `simulate --intervals` ---------------------------------------------------------------------
  *
- * The spread of a step time from what the calibration says about its own values, and how likely one plan is to beat
- * another. The draws are run by the analytic executor and give factors around the simulated step time. */
+ * The spread of a step time due to the calibration's uncertainties, and the probability that one plan beats another.
+ * The analytic executor runs the draws, which give factors around the simulated step time. */
 
 static enum mq_status spread_of(const struct mq_session *session, const struct mq_plan *plan,
 				const struct mq_uncertainty *uncertainty, struct mq_arena *arena,

@@ -1,4 +1,4 @@
-/* plans.h - plans of finished searches, lowered and predicted, beside what replay measured.
+/* plans.h - plans of finished searches, lowered and predicted, with their replayed measurements.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_VALIDATE_PLANS_H
 #define MQ_CMD_VALIDATE_PLANS_H
@@ -8,7 +8,7 @@
 #include "schedule/timeline.h"
 #include "executors/execute.h"
 
-/* What a device held of a plan, bytes as measured, see validator/replay/memory.c. */
+/* Measured memory of a plan on a device, bytes, see validator/replay/memory.c. */
 struct mq_held_bytes {
 	double process, parameters, gradients, optimizer, peak, full;
 };
@@ -21,7 +21,7 @@ struct mq_validated {
 	struct mq_schedule *schedule;
 	const struct mq_memory *memory; /* [schedule's devices] predicted */
 	uint32_t worst;                 /* the device nearest its limit */
-	struct mq_held_bytes *held;     /* [schedule's devices] measured, NULL = not */
+	struct mq_held_bytes *held;     /* [schedule's devices] measured, NULL = not measured */
 	struct mq_timeline predicted;
 	struct mq_interval interval; /* factors around predicted.step_time_s */
 	const struct mq_measured *measured;
@@ -34,14 +34,14 @@ struct mq_validated {
 };
 
 struct mq_validation {
-	struct mq_drift drift; /* of the machine while the plans were replayed */
+	struct mq_drift drift; /* of the machine during the replay */
 	struct mq_arena arena;
 	struct mq_asked *asked;     /* [n_dirs] */
 	struct mq_session *session; /* [n_dirs] */
 	uint32_t n_dirs, n_open, n_plans, room;
 	struct mq_validated *plan;
-	bool replays; /* plans are about to be replayed on GPUs, of which nobody has asked whether there are any */
-	const char *refused; /* why the corrected calibration was not written; NULL = it was, or none was asked for */
+	bool replays;        /* plans will be replayed on GPUs, not yet checked to exist */
+	const char *refused; /* why the corrected calibration was not written; NULL = written, or not requested */
 };
 
 /* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top` plans. */
@@ -56,11 +56,11 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 /* Predictions and intervals of all plans; draws come from the calibration files given. */
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed, struct mq_err *err);
 
-/* Once plans were predicted and samples read: the machine's drift, into the intervals. */
+/* After prediction and reading of samples: adds the machine's drift to the intervals. */
 void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t seed);
 
-/* `simulate --intervals`: prints and (`dir` not NULL) writes DIR/intervals.csv for plans whose step time is known;
- * the first is compared with the others. */
+/* `simulate --intervals`: prints, and with `dir` writes to DIR/intervals.csv, the intervals of simulated plans;
+ * compares the first with the others. */
 enum { MQ_INTERVAL_DRAWS = 100 };
 struct mq_ranked {
 	const char *path;
@@ -72,30 +72,31 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err);
-/* Asks how far each plan's prediction is to be trusted; writes DIR/trust.csv, the plans as --trust-with takes them. */
+/* Prints the confidence of each plan's prediction; writes DIR/trust.csv, the plans for --trust-with. */
 enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, struct mq_err *err);
-/* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
- * the least of the launches. Samples without it leave it NULL. */
+/* Reads measured memory (launch-K/memory.csv of a folder of samples) into `held` of the plans: the minimum over
+ * launches. NULL if samples lack it. */
 enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples, struct mq_err *err);
-/* DIR/memory.csv, predicted beside measured by purpose, and what it amounts to. */
+/* Writes DIR/memory.csv, predicted and measured by purpose, and prints a summary. */
 enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err);
-/* Tensors of the plan at the worst moment on its device nearest its limit; NaN = not measured. */
+/* Peak bytes of the plan's tensors on the device nearest its limit; NaN = not measured. */
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
-/* Step times of the plans, or of those held out alone, with the corrected calibration or without; how many. */
+/* Step times of all plans, or only those held out, with or without the corrected calibration; returns their number. */
 uint32_t mq_validation_steps(struct mq_validation *v, bool recalibrated, bool held_only, double **predicted,
 			     double **measured);
-/* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
+/* Prints the table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
 double mq_validation_print(struct mq_validation *v);
-/* Fits the calibration to every second plan; fills held_out, recalibrated_s. DIR/calib.json is written if the
- * median error of the other plans falls, else `refused` says why not. MQ_EINPUT: fewer than four plans;
- * MQ_ETIME: the machine was too busy for more than half of the samples. */
+/* Fits the calibration to every second plan; fills held_out, recalibrated_s. Writes DIR/calib.json if the median error
+ * of the other plans falls, else sets `refused`. MQ_EINPUT: fewer than four plans; MQ_ETIME: the machine was too busy
+ * during more than half of the samples. */
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err);
 
-/* The first plan's prediction beside traces of real steps, class by class: a table, DIR/against.csv, and DIR/calls.csv
- * of the traces' collectives. */
+/* Compares the first plan's prediction with traces of real steps, class by class: prints a table, writes
+ * DIR/against.csv, and the traces' collectives to DIR/calls.csv. */
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
 				     struct mq_err *err);
-/* The first plan's memory, of its device nearest its limit, beside a snapshot of PyTorch's: a table, and DIR/memory.csv. */
+/* Compares the first plan's memory, on the device nearest its limit, with a PyTorch snapshot: table and
+ * DIR/memory.csv. */
 enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir, struct mq_err *err);
 
 #endif

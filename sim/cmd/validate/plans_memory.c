@@ -1,11 +1,10 @@
-/* plans_memory.c - memory predicted against memory held by the replay, by purpose.
+/* plans_memory.c - compares predicted memory with the memory of the replay, by purpose.
  *
- * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as predicted: their
- * ratio tells what the allocator adds. Activations were allocated and freed along the schedule's own order: their ratio
- * also tells whether as many micro-batches are in flight as the model says. The reserve (context, libraries,
- * communicators) stands beside what the replay's process takes without its pools of operands; a framework takes more,
- * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The replay allocates parameters, gradients, optimizer state and buffers as predicted: their ratio shows what the
+ * allocator adds. It allocates and frees activations in schedule order: their ratio also shows whether the number of
+ * micro-batches in flight is right. The reserve (context, libraries, communicators) is compared with the replay's
+ * process without its pools of operands; a framework takes more, so the compared peak excludes it. A replay has no
+ * fragmentation, unlike a framework's allocator. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 
 enum {
 	N_FIELDS = sizeof(struct mq_held_bytes) / sizeof(double),
-	TENSORS = 4, /* the first purposes: what the plan itself holds */
+	TENSORS = 4, /* the first purposes: tensors of the plan */
 	PURPOSES = 6
 };
 
@@ -128,7 +127,7 @@ static void put_device(struct mq_csv_writer *w, const struct mq_validated *p, ui
 	}
 }
 
-/* Sums over all devices of all plans, by purpose, and each plan's fullest device. */
+/* Sums over all devices of all plans by purpose, and each plan's fullest device. */
 static void print_memory(struct mq_validation *v)
 {
 	struct pair sum[PURPOSES] = { { 0 } }, pair[PURPOSES];
@@ -182,10 +181,10 @@ enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, st
 	return mq_csv_close(&w, err);
 }
 
-/* ---- beside what a real rank held (trace/snapshot.c) ---------------------------------------------
+/* ---- against the snapshot of a real rank (trace/snapshot.c) --------------------------------------
  *
- * Tensors that were there before the recording began are parameters, gradients and optimizer state, which nothing tells
- * apart: then these three are compared together. */
+ * Tensors from before the recording are parameters, gradients and optimizer state, without distinction: these three are
+ * then compared together. */
 
 enum { MOST_LINES = 7 };
 

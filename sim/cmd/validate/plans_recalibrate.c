@@ -1,4 +1,4 @@
-/* plans_recalibrate.c - corrects the calibration from every second plan and tells how the others are predicted then.
+/* plans_recalibrate.c - corrects the calibration by every second plan and predicts the others with it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 			continue;
 		const char *class = mq_calib_link_class(&cluster->link[route->link[0]]);
 		const struct mq_calib *calib = v->session[0].calib;
-		/* As sends are priced: a CPU has no compute capability. */
+		/* As for sends: a CPU has no compute capability. */
 		uint32_t one = cluster->device[p->schedule->device[0]].calib;
 		uint32_t other = cluster->device[p->schedule->device[1]].calib;
 		const struct mq_link_calib *entry =
@@ -55,7 +55,7 @@ static enum mq_status gather(struct mq_validation *v, struct mq_observations *ob
 	return MQ_OK;
 }
 
-/* The other sessions have calibrations of their own: give them the corrected entries. */
+/* Copies the corrected entries into the calibrations of the other sessions. */
 static enum mq_status spread(struct mq_validation *v, const struct mq_recalibration *r, struct mq_err *err)
 {
 	for (uint32_t s = 0; s < v->n_open; s++) {
@@ -74,7 +74,7 @@ static enum mq_status spread(struct mq_validation *v, const struct mq_recalibrat
 
 enum { MAX_TYPES = 8 };
 
-/* Device types of the plans, CPUs first: where one takes part, calls wait for its computations. */
+/* Device types of the plans, CPUs first: calls with a CPU wait for its computations. */
 static uint32_t find_types(const struct mq_validation *v, struct mq_device_calib *type[MAX_TYPES])
 {
 	struct mq_calib *calib = v->session[0].calib;
@@ -115,7 +115,7 @@ static enum mq_status save(struct mq_validation *v, struct mq_device_calib *cons
 	return mq_calibration_save(c, n, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
 }
 
-/* Samples of a machine that others used say more of them than of it. */
+/* Samples of a busy machine measure other programs. */
 static enum mq_status check_load(const struct mq_validation *v, struct mq_err *err)
 {
 	uint32_t dropped = 0, samples = 0;
@@ -133,7 +133,7 @@ static enum mq_status check_load(const struct mq_validation *v, struct mq_err *e
 		dropped, samples);
 }
 
-/* Median error of the plans that were held out. */
+/* Median error of the held-out plans. */
 static double held_error(struct mq_validation *v, bool recalibrated)
 {
 	double *predicted, *measured;

@@ -1,4 +1,4 @@
-/* plans_report.c - predicted against measured: tables, traces, and what they amount to.
+/* plans_report.c - predicted against measured: tables, traces, summary.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 /* ---- per op ---------------------------------------------------------------------------------- */
 
-/* Calls that repeat one another: same op, phase, device, bytes and FLOP. */
+/* Repeated calls: same op, phase, device, bytes and FLOPs. */
 struct op_row {
 	uint32_t task, count;
 	const char *kind;
@@ -28,7 +28,7 @@ static bool same_row(const struct mq_schedule *s, const struct mq_task *a, const
 	return a->bytes <= b->bytes && a->bytes >= b->bytes && a->coll == b->coll && a->comm == b->comm;
 }
 
-/* Predicted time of a call: as measured ones are taken, from the last arrival to the last finish. */
+/* Predicted time of a call, defined as the measured one: from the last arrival to the last finish. */
 static double predicted_call(const struct mq_validated *p, const uint32_t *match, const uint32_t *call, uint32_t task)
 {
 	const struct mq_schedule *s = p->schedule;
@@ -225,7 +225,7 @@ static double print_errors(const char *what, struct mq_validation *v, bool recal
 	return e.median;
 }
 
-/* Rank correlation within each search, which is what a choice rests on. */
+/* Rank correlation within each search, on which a choice depends. */
 static void print_ranks(struct mq_validation *v)
 {
 	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
@@ -242,7 +242,7 @@ static void print_ranks(struct mq_validation *v)
 				measured[n++] = v->plan[i].step.median;
 			}
 		tau = mq_kendall(predicted, measured, n);
-		if (!isnan(tau)) /* one plan, or plans predicted alike: nothing to rank */
+		if (!isnan(tau)) /* NaN: one plan, or plans with equal predictions */
 			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->asked[s].model, tau,
 			       mq_regret(predicted, measured, n), n);
 	}
@@ -250,7 +250,7 @@ static void print_ranks(struct mq_validation *v)
 
 enum { BEST_DRAWS = 2000 };
 
-/* Step times of a plan that count: of undisturbed samples, or of all where those are too few. */
+/* Step times of a plan: of undisturbed samples, or of all if those are too few. */
 static uint32_t step_times(const struct mq_validated *p, struct mq_arena *arena, const double **value)
 {
 	const struct mq_measured *m = p->measured;
@@ -264,14 +264,13 @@ static uint32_t step_times(const struct mq_validated *p, struct mq_arena *arena,
 	return n;
 }
 
-/* By how much a plan's measured step may be off when plans of one replay are compared: what they have in common drops
- * out. */
+/* Relative uncertainty of a plan's measured step in a comparison within one replay, where common errors cancel. */
 static double ranking_noise(const struct mq_validation *v)
 {
 	return v->drift.launches ? 1.96 * v->drift.own / sqrt(v->drift.launches) : 0;
 }
 
-/* How far the measured steps of a search's plans lie apart: the largest over the least, less 1. */
+/* Spread of the measured steps of a search's plans: largest / smallest - 1. */
 static double spread_of_steps(const struct mq_validation *v, const struct mq_session *session)
 {
 	double least = INFINITY, most = 0;
@@ -284,7 +283,7 @@ static double spread_of_steps(const struct mq_validation *v, const struct mq_ses
 	return most / least - 1;
 }
 
-/* Of each search: is the plan that was predicted best also the best that was replayed? */
+/* For each search: is the plan predicted best also the best replayed one? */
 static void print_best(struct mq_validation *v)
 {
 	const double **value = mq_arena_array(&v->arena, v->n_plans, const double *);
@@ -327,8 +326,8 @@ static void print_best(struct mq_validation *v)
 	}
 }
 
-/* Intervals are factors, so that they go with the corrected prediction as with the first one. Samples that other programs
- * disturbed measure these, so a plan that has no others is not judged. */
+/* Intervals are factors, so they apply to the corrected prediction as to the first. Disturbed samples measure other
+ * programs, so a plan with only such samples does not count. */
 static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
 	uint32_t covered = 0, with = 0, weak = 0;
@@ -401,7 +400,7 @@ double mq_validation_print(struct mq_validation *v)
 
 /* ---- as rows of an index of errors, for --trust-with ------------------------------------------------- */
 
-/* What a plan's replayed schedule was predicted to do. */
+/* The prediction of a plan's replayed schedule. */
 static struct mq_result result_of(const struct mq_validated *p, struct mq_arena *arena)
 {
 	struct mq_result r = mq_result_none(MQ_VERDICT_OK);

@@ -147,7 +147,7 @@ static void add_works(struct builder *b, const struct mq_trace_work *work, uint3
 	}
 }
 
-/* The group size that most time goes to: a link class is of one. */
+/* The group size with the most time: a link class is fitted to one size. */
 static uint32_t main_ranks(const struct mq_traces *t)
 {
 	double best_s = 0;
@@ -225,8 +225,8 @@ bool mq_logs_probe(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* A class of links is measured with one group of ranks: those of one node tell of the links inside it, those of several
- * of the links between nodes. */
+/* A link class is measured with one group of ranks: ranks of one node measure the links inside it, ranks of several
+ * nodes the links between nodes. */
 static enum mq_status group_of(struct mq_logs *logs, const char *path, const struct mq_nccl_row *row,
 			       struct mq_log_group **group, struct mq_err *err)
 {
