@@ -1,8 +1,8 @@
 /* calibrate.c - `maquette calibrate`: makes the calibration and the platform file of a node.
  *
  * Probes are schedules that maquette-replay runs (here, or on a node without Maquette); the fit runs here. Then the
- * fitted parameters predict the probes: a table shows what the model does not reproduce. SPDX-License-Identifier:
- * Apache-2.0 */
+ * fitted parameters predict the probes: a table shows what the model does not reproduce.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

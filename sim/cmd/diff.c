@@ -1,5 +1,5 @@
-/* diff.c - `maquette diff PLAN_A PLAN_B`: why one plan beats another, term by term. SPDX-License-Identifier:
- * Apache-2.0 */
+/* diff.c - `maquette diff PLAN_A PLAN_B`: why one plan beats another, term by term.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* child.c - a child process in which SimGrid may abort, and the platform loaded there. SPDX-License-Identifier:
- * Apache-2.0 */
+/* child.c - a child process in which SimGrid may abort, and the platform loaded there.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
