@@ -121,7 +121,6 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 	}
 	fputc('\n', file);
 	fclose(file);
-	MQ_TRY(mq_make_dir(mq_arena_printf(&r->arena, "%s/platforms", r->dir), err));
 	MQ_TRY(mq_text_write(path, memory.text, strlen(memory.text), err));
 	return mq_study_load(path, false, &r->arena, &r->study, err);
 }
@@ -133,8 +132,7 @@ static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, st
 {
 	const char *path = mq_arena_printf(&r->arena, "%s/tried.csv", r->dir), *text;
 	struct mq_point point;
-	enum mq_status status = mq_study_point(&r->study, index, mq_arena_printf(&r->arena, "%s/platforms", r->dir),
-					       &r->arena, &point, err);
+	enum mq_status status = mq_study_point(&r->study, index, &r->arena, &point, err);
 
 	*row = MQ_NONE;
 	if (status != MQ_OK && index % r->n_counts) { /* one machine exists, so the number is too large */

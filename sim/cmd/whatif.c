@@ -34,10 +34,10 @@ struct whatif {
 	struct mq_arena arena;
 	struct mq_study study;
 	const struct options *o;
-	const char *points, *platforms, *table; /* folders; whatif.csv */
-	int claims;                             /* file descriptor */
-	char **row_path;                        /* [n_points] */
-	bool *done;                             /* [n_points] row seen on disk */
+	const char *points, *table; /* a folder; whatif.csv */
+	int claims;                 /* file descriptor */
+	char **row_path;            /* [n_points] */
+	bool *done;                 /* [n_points] row seen on disk */
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -228,7 +228,7 @@ static enum mq_status report(struct whatif *w, struct mq_err *err)
 		printf("%s/report.html\n", w->o->dir);
 		return MQ_OK;
 	}
-	MQ_TRY(mq_study_point(&w->study, best, w->platforms, &w->arena, &point, err));
+	MQ_TRY(mq_study_point(&w->study, best, &w->arena, &point, err));
 	MQ_TRY(mq_study_report(&w->study, w->o->dir, &point, mq_arena_printf(&w->arena, "%s.json", w->row_path[best]),
 			       err));
 	printf("%s/report.html\n", w->o->dir);
@@ -245,10 +245,8 @@ static enum mq_status prepare(struct whatif *w, struct mq_err *err)
 	MQ_TRY(mq_study_bind(&w->study, err));
 	n = w->study.n_points;
 	w->points = mq_arena_printf(&w->arena, "%s/points", w->o->dir);
-	w->platforms = mq_arena_printf(&w->arena, "%s/platforms", w->o->dir);
 	w->table = mq_arena_printf(&w->arena, "%s/whatif.csv", w->o->dir);
 	MQ_TRY(mq_make_dir(w->points, err));
-	MQ_TRY(mq_make_dir(w->platforms, err));
 	const char *claims = mq_arena_printf(&w->arena, "%s/claims", w->o->dir);
 	w->claims = open(claims, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (w->claims < 0)
@@ -264,7 +262,7 @@ static enum mq_status list_points(struct whatif *w, struct mq_err *err)
 	for (uint32_t i = 0; i < w->study.n_points; i++) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_point point;
-		enum mq_status status = mq_study_point(&w->study, i, w->platforms, &scratch, &point, err);
+		enum mq_status status = mq_study_point(&w->study, i, &scratch, &point, err);
 
 		if (status == MQ_OK)
 			w->row_path[i] =
@@ -281,7 +279,7 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_point point;
 	const char *row = NULL;
-	enum mq_status status = mq_study_point(&w->study, index, w->platforms, &scratch, &point, err);
+	enum mq_status status = mq_study_point(&w->study, index, &scratch, &point, err);
 
 	if (status == MQ_OK)
 		status = mq_study_run(&w->study, &point, mq_arena_printf(&scratch, "%s.json", w->row_path[index]),
@@ -423,7 +421,7 @@ static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 	mq_study_put_head(&csv, &w->study, NULL);
 	mq_csv_row(&csv, "%s", "refused");
 	for (uint32_t i = 0; i < n; i++) {
-		MQ_TRY(mq_study_point(&w->study, i, w->platforms, &w->arena, &point, err));
+		MQ_TRY(mq_study_point(&w->study, i, &w->arena, &point, err));
 		const char *why = i < MOST_OPENED ? mq_study_refused(&w->study, &point, &w->arena) : NULL;
 
 		mq_study_put_head(&csv, &w->study, &point);

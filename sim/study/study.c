@@ -3,12 +3,9 @@
 #include "trust/trust.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/ini.h"
 #include "base/quantity.h"
@@ -476,51 +473,6 @@ static char *without_blanks(struct mq_arena *arena, const char *text)
 	return copy;
 }
 
-/* Renames a platform written under a temporary name, and first the calibration beside it, if there is one. */
-static bool put_in_place(const char *half, const char *path, struct mq_arena *arena)
-{
-	const char *calib = mq_platform_calib_path(half, arena);
-
-	return (access(calib, F_OK) || !rename(calib, mq_platform_calib_path(path, arena))) && !rename(half, path);
-}
-
-/* Writes the platform of platform.* keys once, under the hash of its text. Processes that need it at the same time wait
- * for its writer; if that is killed, nothing half-written is left, and the next one writes the file again. */
-static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
-				    const struct mq_list *files, struct mq_shipped *shipped, const char *dir,
-				    struct mq_arena *arena, const char **path, struct mq_err *err)
-{
-	uint64_t hash = mq_hash(MQ_HASH_INIT, options, strlen(options));
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	enum mq_status status = MQ_OK;
-	struct mq_calib *calib;
-
-	for (uint32_t i = 0; i < files->n; i++)
-		hash = mq_hash_file(hash, files->item[i]);
-	*path = mq_arena_printf(arena, "%s/%016llx.xml", dir, (unsigned long long)hash);
-	if (!access(*path, R_OK))
-		return MQ_OK;
-	MQ_TRY(mq_calib_open(files, shipped, arena, &calib, err));
-
-	const char *half = mq_arena_printf(arena, "%s.half", *path);
-	int fd = open(half, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return mq_bad(err, "%s: cannot write: %s", half, strerror(errno));
-	while (fcntl(fd, F_OFD_SETLKW, &lock) && errno == EINTR)
-		;
-	if (!access(*path, R_OK)) { /* another process wrote it; it may have renamed the calibration alone */
-		unlink(half);
-	} else {
-		status = mq_platform_generate(spec, calib, half, err);
-		if (status == MQ_OK && !put_in_place(half, *path, arena))
-			status = mq_bad(err, "%s: cannot write: %s", *path, strerror(errno));
-		if (status != MQ_OK)
-			unlink(half);
-	}
-	close(fd);
-	return status;
-}
-
 static enum mq_status parse_point(struct mq_point *p, struct mq_argv *v, struct mq_err *err)
 {
 	const struct mq_args args = { .table = { { mq_question_args, &p->asked }, { mq_search_args, &p->search } } };
@@ -573,25 +525,12 @@ static enum mq_status grow_batch(const struct mq_study *study, const char *const
 	return MQ_OK;
 }
 
-/* Sets an option of the platform from VALUE, or several from VALUE:KEY=VALUE,... */
-static enum mq_status set_platform(struct mq_platform_spec *spec, const char *key, const char *value,
-				   struct mq_arena *arena, struct mq_err *err)
-{
-	const char *colon = strchr(value, ':');
-	size_t n = colon ? (size_t)(colon - value) : strlen(value);
-
-	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key, mq_arena_printf(arena, "%.*s", (int)n, value), arena,
-			  err));
-	return colon ? mq_platform_spec_parse(colon + 1, spec, arena, err) : MQ_OK;
-}
-
 struct asking {
 	const struct mq_study *study;
 	const char *job; /* name of the job asked about; NULL = the study */
 	struct mq_arena *arena;
-	struct mq_platform_spec spec;
 	struct mq_argv v;
-	const char *platform; /* the platform.* keys as text */
+	const char *platform; /* the platform.* keys as -p takes them */
 	struct mq_list calib; /* files of device types that these may name */
 	struct mq_err *err;
 };
@@ -611,9 +550,11 @@ static const char *key_for(const struct asking *a, const char *full)
 
 static enum mq_status take_key(struct asking *a, const char *key, const char *value, struct mq_point *point)
 {
-	if (!strncmp(key, "platform.", 9)) {
-		MQ_TRY(set_platform(&a->spec, key + 9, value, a->arena, a->err));
-		a->platform = mq_arena_printf(a->arena, "%s%s=%s\n", a->platform, key, value);
+	if (!strncmp(key, "platform.", 9)) { /* VALUE, or VALUE:KEY=VALUE,... for several */
+		int n = (int)strcspn(value, ":");
+
+		a->platform = mq_arena_printf(a->arena, "%s%s%s=%.*s%s%s", a->platform, *a->platform ? " " : "",
+					      key + 9, n, value, value[n] ? " " : "", value + n + (value[n] == ':'));
 		return MQ_OK;
 	}
 	if (is_failures(key) || is_jitter(key)) {
@@ -660,15 +601,14 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 }
 
 /* Fills the point's question for a job (NULL: the study); point->value is set. */
-static enum mq_status ask(const struct mq_study *study, const char *job, const char *platform_dir,
-			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
+static enum mq_status ask(const struct mq_study *study, const char *job, struct mq_arena *arena, struct mq_point *point,
+			  struct mq_err *err)
 {
 	struct asking a = {
 		.study = study, .job = job, .arena = arena, .v = { .arena = arena }, .platform = "", .err = err
 	};
 
 	point->hash = study->context;
-	mq_platform_spec_init(&a.spec);
 	mq_argv_add(&a.v, "whatif");
 	for (uint32_t i = 0; i < study->n_axes; i++) {
 		const char *key = key_for(&a, study->axis[i].key);
@@ -681,10 +621,11 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 		point->hash = mq_hash(point->hash, a.v.word[i], strlen(a.v.word[i]) + 1);
 	point->hash = mq_hash(point->hash, a.platform, strlen(a.platform) + 1);
 	if (*a.platform) {
-		const char *path;
+		struct mq_calib *calib;
 
-		MQ_TRY(make_platform(&a.spec, a.platform, &a.calib, study->shipped, platform_dir, arena, &path, err));
-		mq_argv_add(&a.v, "--platform=%s", path);
+		MQ_TRY(mq_calib_open(&a.calib, study->shipped, arena, &calib, err));
+		MQ_TRY(mq_platform_keys_check(a.platform, calib, err));
+		mq_argv_add(&a.v, "--platform=%s", a.platform);
 	}
 	MQ_TRY(parse_point(point, &a.v, err));
 	if (study->breakeven_target)
@@ -692,8 +633,8 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 	return MQ_OK;
 }
 
-enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
-			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
+enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, struct mq_arena *arena,
+			      struct mq_point *point, struct mq_err *err)
 {
 	uint32_t *at = mq_arena_array(arena, study->n_axes, uint32_t);
 
@@ -704,7 +645,7 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 	mq_study_values(study, index, at);
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		point->value[i] = study->axis[i].value[at[i]];
-	MQ_TRY(ask(study, NULL, platform_dir, arena, point, err));
+	MQ_TRY(ask(study, NULL, arena, point, err));
 	if (!study->n_jobs)
 		return MQ_OK;
 	point->job = mq_arena_array(arena, study->n_jobs, struct mq_point);
@@ -713,7 +654,7 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 		struct mq_point *job = &point->job[j];
 
 		*job = (struct mq_point){ .index = index, .value = point->value };
-		if (ask(study, study->job[j], platform_dir, arena, job, err) != MQ_OK)
+		if (ask(study, study->job[j], arena, job, err) != MQ_OK)
 			return mq_wrap(err, "job %s", study->job[j]);
 		point->hash = mq_hash(point->hash, study->job[j], strlen(study->job[j]) + 1);
 		point->hash = mq_hash(point->hash, &job->hash, sizeof(job->hash));

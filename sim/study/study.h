@@ -74,8 +74,7 @@ enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err);
 /* Number of devices of a point if platform.nodes or platform.gpus is an axis; else 0. */
 double mq_study_size(const struct mq_study *study, const char *const *value);
 
-/* A point: its value on each axis, and its question, which lives in the arena. mq_study_point writes generated
- * platforms to `platform_dir`; MQ_EINPUT names the point's values. */
+/* A point: its value on each axis, and its question, which lives in the arena. MQ_EINPUT names the point's values. */
 struct mq_point {
 	uint32_t index;
 	const char **value; /* [n_axes] */
@@ -88,8 +87,8 @@ struct mq_point {
 	struct mq_failures failures;
 	struct mq_jitter jitter;
 };
-enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
-			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err);
+enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, struct mq_arena *arena,
+			      struct mq_point *point, struct mq_err *err);
 
 struct mq_csv_writer;
 

@@ -31,8 +31,8 @@ cut -d, -f1-3,5 whole/job_links.csv | sort -u
 "$M" whatif s.ini -o part -j 2 >/dev/null || echo "does not continue"
 for f in whatif jobs job_links; do cmp whole/$f.csv part/$f.csv || echo "$f.csv differs after a kill"; done
 # The plan of a job, alone, on its devices.
-for xml in whole/platforms/*.xml; do
-	"$M" simulate -m "$tiny" --batch 48 -p "$xml" --devices 4-7,12-13 -P "$(ls whole/points/*.right.json | head -n 1)" -o one >/dev/null
+for oversub in 8 1; do
+	"$M" simulate -m "$tiny" --batch 48 -p "gpu=A100-80GB nodes=4 gpus=4 fabric=fat-tree leaf=2 oversub=$oversub" --devices 4-7,12-13 -P "$(ls whole/points/*.right.json | head -n 1)" -o one >/dev/null
 	awk -F, 'NR == 2 { print $1 }' one/summary.csv
 done | sort -u >simulated.txt
 awk -F, '{ gsub(/"[^"]*"/, "x") } $2 == "right" { print $5 }' whole/jobs.csv | sort -u | cmp - simulated.txt || echo "alone is not what simulate says"

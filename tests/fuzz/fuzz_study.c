@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (status == MQ_OK) {
 		mq_assert(study.n_points > 0 && study.n_points <= MQ_MAX_POINTS);
 		mq_assert(*mq_study_header(&study, &arena));
-		fuzz_refused(mq_study_point(&study, 0, fuzz_folder(), &arena, &point, &err), &err);
-		fuzz_refused(mq_study_point(&study, study.n_points - 1, fuzz_folder(), &arena, &point, &err), &err);
+		fuzz_refused(mq_study_point(&study, 0, &arena, &point, &err), &err);
+		fuzz_refused(mq_study_point(&study, study.n_points - 1, &arena, &point, &err), &err);
 	}
 	mq_arena_fini(&arena);
 	return 0;

@@ -69,7 +69,7 @@ static void test_software_axis(void **state)
 	assert_string_equal(s.axis[0].value[2], "mine/x.json,host=2");
 	assert_string_equal(s.axis[0].value[3], "generic");
 	assert_int_equal(s.axis[4].n, 2);
-	assert_int_equal(mq_study_point(&s, 3, dir, &arena, &p, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 3, &arena, &p, &err), MQ_OK);
 	assert_true(p.asked.simulation_s == 20 && p.job[0].asked.simulation_s == 20); /* who waits hears of it */
 	assert_string_equal(p.asked.software, "megatron-core, traffic=2;norm=eager");
 	assert_string_equal(p.job[0].asked.software, "deepspeed"); /* a job's own */
@@ -84,9 +84,9 @@ static void test_software_files_count(void **state)
 	struct mq_err err;
 
 	(void)state;
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &a, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &a, &err), MQ_OK);
 	put_file("sw.json", "{ }");
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &b, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &b, &err), MQ_OK);
 	assert_true(a.hash != b.hash);
 }
 
@@ -107,7 +107,7 @@ static void test_points(void **state)
 	struct mq_err err;
 
 	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(mq_study_point(&s, i, dir, &arena, &p[i], &err), MQ_OK);
+		assert_int_equal(mq_study_point(&s, i, &arena, &p[i], &err), MQ_OK);
 	assert_true(p[0].asked.train.batch == 8 && p[2].asked.train.batch == 16);
 	assert_string_equal(p[1].asked.change.item[0], "link.all.bw=2");
 	assert_string_equal(p[3].plan, "p.json");
@@ -116,13 +116,13 @@ static void test_points(void **state)
 		for (int j = 0; j < i; j++)
 			assert_true(p[i].hash != p[j].hash);
 	s.context++; /* another program: no old row holds */
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &again, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &again, &err), MQ_OK);
 	assert_true(again.hash != p[0].hash);
 	s.context--;
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &again, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &again, &err), MQ_OK);
 	assert_true(again.hash == p[0].hash);
 	s.sensitivity = 0.1; /* asks more of the point */
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &again, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &again, &err), MQ_OK);
 	assert_true(again.hash != p[0].hash);
 }
 
@@ -138,7 +138,7 @@ static void test_jobs(void **state)
 	assert_int_equal(s.n_jobs, 2);
 	assert_int_equal(s.job_steps, 7);
 	assert_int_equal(s.n_points, 4);
-	assert_int_equal(mq_study_point(&s, 2, dir, &arena, &p, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 2, &arena, &p, &err), MQ_OK);
 	assert_string_equal(p.job[0].asked.devices, "0-1,4");
 	assert_string_equal(p.job[0].asked.change.item[0], "link.all.bw=2");
 	assert_string_equal(p.job[0].asked.model, "gpt");
@@ -148,7 +148,7 @@ static void test_jobs(void **state)
 	assert_true(p.job[0].start_s == 0 && p.job[1].start_s == 0.5);
 	assert_non_null(strstr(mq_study_header(&s, &arena), ",job.a.devices,verdict,jobs,worst_slowdown"));
 	s.job_steps++;
-	assert_int_equal(mq_study_point(&s, 2, dir, &arena, &again, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 2, &arena, &again, &err), MQ_OK);
 	assert_true(again.hash != p.hash);
 }
 
@@ -160,9 +160,9 @@ static void test_contents_count(void **state)
 	struct mq_point a, b;
 	struct mq_err err;
 
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &a, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &a, &err), MQ_OK);
 	put_file("plan.json", "{ }");
-	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &b, &err), MQ_OK);
+	assert_int_equal(mq_study_point(&s, 0, &arena, &b, &err), MQ_OK);
 	assert_true(a.hash != b.hash);
 }
 
@@ -175,7 +175,7 @@ static void test_weak(void **state)
 	struct mq_err err;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(mq_study_point(&s, i, dir, &arena, &p, &err), MQ_OK);
+		assert_int_equal(mq_study_point(&s, i, &arena, &p, &err), MQ_OK);
 		assert_true(p.asked.train.batch == batch[i]);
 	}
 	assert_true(s.efficiency == 0.8);
@@ -233,7 +233,7 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad_point) / sizeof(*bad_point); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
 		s = load(bad_point[i].text);
-		if (mq_study_point(&s, 0, dir, &arena, &p, &err) != MQ_EINPUT || !strstr(err.text, bad_point[i].says))
+		if (mq_study_point(&s, 0, &arena, &p, &err) != MQ_EINPUT || !strstr(err.text, bad_point[i].says))
 			fail_msg("%s: '%s', expected '%s'", bad_point[i].text, err.text, bad_point[i].says);
 	}
 	static const char *const programs[] = {

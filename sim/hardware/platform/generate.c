@@ -214,15 +214,15 @@ void mq_platform_discard(const char *path)
 		unlink(path);
 }
 
-static enum mq_status put_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
-			       FILE *file, struct mq_err *err)
+enum mq_status mq_platform_keys_check(const char *keys, const struct mq_calib *calib, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_platform_spec spec;
 	struct mq_gen gen;
 
-	MQ_TRY(mq_gen_open(spec, calib, &arena, &gen, err));
-	fprintf(file, "%s\n", keys);
-	return MQ_OK;
+	mq_platform_spec_init(&spec);
+	MQ_TRY(mq_platform_spec_parse(keys, &spec, &arena, err));
+	return mq_gen_open(&spec, calib, &arena, &gen, err);
 }
 
 /* `keys` NULL: as XML. */
@@ -235,10 +235,9 @@ static enum mq_status write_file(const struct mq_platform_spec *spec, const stru
 	if (!file)
 		return mq_bad(err, "%s: cannot write: %m", path);
 	setvbuf(file, NULL, _IOFBF, 1 << 18);
+	status = keys ? mq_platform_keys_check(keys, calib, err) : mq_platform_generate_to(spec, calib, file, err);
 	if (keys)
-		status = put_keys(spec, calib, keys, file, err);
-	else
-		status = mq_platform_generate_to(spec, calib, file, err);
+		fprintf(file, "%s\n", keys);
 	bool lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (status == MQ_OK && lost)

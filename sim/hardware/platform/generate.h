@@ -103,6 +103,8 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 
 /* The suffix of a file of keys. */
 #define MQ_PLATFORM_KEYS ".keys"
+/* MQ_EINPUT: no platform can be made of these keys, as mq_platform_spec_parse and mq_platform_generate say. */
+enum mq_status mq_platform_keys_check(const char *keys, const struct mq_calib *calib, struct mq_err *err);
 /* Writes the keys to such a file, of which mq_platform_build_file builds the cluster, and the calibrations beside it.
  * Errors: as mq_platform_generate. */
 enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
