@@ -45,7 +45,7 @@ static const struct mq_opt opts[] = {
 };
 
 /* Sets the rule's starting degrees: about the geometric middle of its range, tp 2 for 1-10 B. */
-static void rule(struct expert *s, double parameters)
+static void set_rule(struct expert *s, double parameters)
 {
 	static const struct {
 		double below, tp, pp;
@@ -124,7 +124,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	rate_sets(s);
-	rule(s, mq_model_totals(problem->q->model).parameters);
+	set_rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
 	if (!s->n)
 		return shapes_none(&s->space, err);

@@ -84,7 +84,7 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 }
 
 /* Limits the devices to the number of stages allowed, first types first. */
-static void keep_stages(const struct mq_problem *problem, struct mq_place *place, struct mq_arena *arena)
+static void limit_devices(const struct mq_problem *problem, struct mq_place *place, struct mq_arena *arena)
 {
 	const struct mq_limits *l = problem->limits;
 	uint32_t left = l->fix_pp ? l->fix_pp : l->max_pp;
@@ -114,8 +114,8 @@ static void report(const struct mq_problem *problem, const char *what, const str
 
 /* The problem at the fewest micro-batches with which the linearised pipeline fits; if none does, at the most, as the
  * integer program's sets need not be contiguous. */
-static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem, struct mq_arena *arena,
-				 struct mq_place_model *model, struct mq_ideal_result *line, struct mq_err *err)
+static enum mq_status solve_start(struct ip_engine *s, const struct mq_problem *problem, struct mq_arena *arena,
+				  struct mq_place_model *model, struct mq_ideal_result *line, struct mq_err *err)
 {
 	struct mq_ideal_options o = { .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0 };
 	bool own = problem->q->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
@@ -130,7 +130,7 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 			!fixed && 2.0 * m <= problem->q->train->batch && fmod(problem->q->train->batch, 2.0 * m) == 0;
 
 		MQ_TRY(mq_place_from_problem(problem, m, fixed ? 1 : flight, arena, model, err));
-		keep_stages(problem, &model->place, arena);
+		limit_devices(problem, &model->place, arena);
 		MQ_TRY(refuse_large(s, &model->place, err));
 		MQ_TRY(mq_ideal_solve(&model->place, &o, arena, line, err));
 		s->next = more ? 2 * m : 0;
@@ -167,7 +167,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (s->done)
 		return MQ_DONE;
 	s->done = true;
-	MQ_TRY(start_line(s, problem, arena, &model, &start_from, err));
+	MQ_TRY(solve_start(s, problem, arena, &model, &start_from, err));
 	if (isfinite(start_from.placement.max_load))
 		o.start = &start_from.placement;
 	if (latency)

@@ -165,7 +165,7 @@ static bool random_split(const struct mq_problem *problem, const struct mq_op *o
 	return true;
 }
 
-static const char *position(const char *name)
+static const char *role_of(const char *name)
 {
 	const char *dot = strchr(name, '.');
 
@@ -179,7 +179,7 @@ static void set_config(struct mq_plan *plan, const struct mq_model *model, uint3
 	for (uint32_t v = 0; twins && v < model->n_ops; v++)
 		if (model->op[v].layer != MQ_NONE && model->op[op].layer != MQ_NONE &&
 		    model->op[v].kind == model->op[op].kind &&
-		    !strcmp(position(model->op[v].name), position(model->op[op].name)))
+		    !strcmp(role_of(model->op[v].name), role_of(model->op[op].name)))
 			plan->config_of[v] = config;
 }
 
@@ -248,7 +248,7 @@ static bool accepts(const struct mcmc *s, double time)
 	return time <= s->now_s || (isfinite(time) && s->chance < exp(-worse));
 }
 
-static void keep(struct mq_plan *to, struct mq_arena *arena, const struct mq_plan *from)
+static void store_plan(struct mq_plan *to, struct mq_arena *arena, const struct mq_plan *from)
 {
 	mq_arena_fini(arena);
 	mq_plan_copy(to, from, arena);
@@ -257,7 +257,7 @@ static void keep(struct mq_plan *to, struct mq_arena *arena, const struct mq_pla
 static void end_step(struct mcmc *s)
 {
 	if (++s->step % s->restart == 0 && s->now_s > s->best_s) {
-		keep(&s->now, &s->of_now, &s->best);
+		store_plan(&s->now, &s->of_now, &s->best);
 		s->now_s = s->best_s;
 	}
 }
@@ -309,11 +309,11 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	double time = time_of(result);
 
 	if (!s->started || accepts(s, time)) {
-		keep(&s->now, &s->of_now, plan);
+		store_plan(&s->now, &s->of_now, plan);
 		s->now_s = time;
 	}
 	if (!s->started || time < s->best_s) {
-		keep(&s->best, &s->of_best, plan);
+		store_plan(&s->best, &s->of_best, plan);
 		s->best_s = time;
 	}
 	s->started = true;

@@ -73,7 +73,7 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-/* ---- what a child may call ------------------------------------------------------------------------ */
+/* ---- callbacks of child engines --------------------------------------------------------------------- */
 
 static double left_s(const struct mq_problem *problem)
 {
@@ -270,7 +270,7 @@ static uint32_t choose(struct portfolio *s, bool refine)
 }
 
 /* Answers a plan that is known or too large without an evaluation: passes the verdict to the engine. */
-static bool answered(struct portfolio *s, struct child *c, const struct mq_plan *plan)
+static bool answer_known(struct portfolio *s, struct child *c, const struct mq_plan *plan)
 {
 	uint32_t i = mq_map_find(&s->known, mq_plan_effect(&s->refine.space, plan, &s->refine.scratch));
 	const struct mq_costs *costs = s->problem->costs;
@@ -310,7 +310,7 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 		}
 		c->turns++;
 		mq_limits_apply(s->problem->limits, plan, s->problem->q->train);
-		if (!answered(s, c, plan)) {
+		if (!answer_known(s, c, plan)) {
 			c->dry = 0;
 			return true;
 		}

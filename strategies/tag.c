@@ -310,7 +310,7 @@ static enum mq_status write_records(const struct tag *s, const struct mq_problem
 /* ---- the engine ------------------------------------------------------------------------------ */
 
 /* Fails early if a file cannot be written at the end. */
-static enum mq_status may_write(const char *path, struct mq_err *err)
+static enum mq_status check_writable(const char *path, struct mq_err *err)
 {
 	FILE *f = path ? fopen(path, "a") : NULL;
 
@@ -327,8 +327,8 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	struct mq_tag_options options = { .groups = s->groups, .heterog = s->heterog };
 	struct node root = { 0 };
 
-	MQ_TRY(may_write(s->save, err));
-	MQ_TRY(may_write(s->records, err));
+	MQ_TRY(check_writable(s->save, err));
+	MQ_TRY(check_writable(s->records, err));
 	MQ_TRY(mq_tag_space_make(p, &options, &s->space, err));
 	mq_fit_say(p, "tag", "the model on all devices, data- or model-parallel,", &s->space.fit);
 	MQ_TRY(make_network(s, p, err));
@@ -422,7 +422,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 
 	if (!s->save)
 		return mq_bad(err, "engine 'tag': training needs save=FILE for the weights");
-	MQ_TRY(may_write(s->save, err));
+	MQ_TRY(check_writable(s->save, err));
 	MQ_TRY(mq_tag_records_load(path, p->arena, &n, &record, err));
 	mq_tag_net_init(&s->net, s->width, p->arena, p->rng);
 	if (s->weights && strcmp(s->weights, "none"))

@@ -64,7 +64,7 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 }
 
 /* Forward seconds of the block's ops that selective recomputation repeats. */
-static double again_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
+static double repeat_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
 {
 	const struct mq_problem *problem = c->problem;
 	double sum = 0;
@@ -80,9 +80,9 @@ static double again_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_
 	return sum;
 }
 
-/* Seconds: [0] forward, [1] backward of a layer; [2] head, [3] tail; [4-6] updates of these; [7] selective
- * recompute. */
-static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
+/* Seconds: [0] forward, [1] backward of a layer; both passes of [2] head, [3] tail; updates of [4] layer, [5] head, [6]
+ * tail; [7] selective recomputation of a layer. */
+static const double *query_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
 	bool known;
 	double *value = cached(c, 1, type, tp, 0, samples, &known);
@@ -99,7 +99,7 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 		} else {
 			value[0] += s[0] / share;
 			value[1] += s[1] / share;
-			value[7] += again_time(c, b, rank[0], tp, samples) / share;
+			value[7] += repeat_time(c, b, rank[0], tp, samples) / share;
 		}
 		value[4 + c->part[b]] += update_time(c, b, rank[0], tp) / share;
 	}
@@ -108,7 +108,7 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 
 /* Busy seconds of a layer, head and tail. `spread`: the least for these samples over shares of nearby sizes, as the
  * replicas of a stage may differ, and ranks with experts get the tokens of others. */
-static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
+static const double *query_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
 {
 	bool known;
 	double *value = cached(c, 5, type, tp, spread, samples, &known);
@@ -130,7 +130,7 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return value;
 }
 
-/* Adds a block to the answer of ask_memory. */
+/* Adds a block to the answer of query_memory. */
 static void add_memory(const struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 		       const struct mq_hybrid_stage *stage, uint32_t samples, uint32_t block, double *value)
 {
@@ -158,8 +158,8 @@ static void add_memory(const struct mq_hybrid_cost *c, enum mq_sync sync, enum m
 
 /* Bytes, each of layer, head, tail: [0-2] static, [3-5] activations; [6-8] parameters (elements); [9] recomputed
  * activations of a layer. */
-static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
-				const struct mq_hybrid_stage *stage, uint32_t samples)
+static const double *query_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
+				  const struct mq_hybrid_stage *stage, uint32_t samples)
 {
 	const struct mq_costs *costs = c->problem->costs;
 	bool known, by_layer = costs->memory_by_layer && costs->memory_by_layer(costs->context, recompute);
@@ -181,7 +181,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 }
 
 /* Latency and seconds per byte of the gradient all-reduce over a stage's replicas. */
-static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
+static const double *query_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
 {
 	bool known;
 	double *value =
@@ -207,7 +207,7 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 	return value;
 }
 
-static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
+static double transfer_s(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
 {
 	bool known;
 	double *value = cached(c, 4, src, dst, 0, (uint64_t)bytes, &known);
@@ -260,8 +260,8 @@ static double context_comm(struct mq_hybrid_cost *c, const struct mq_hybrid_stag
 	double keys_B = 2 * queries_B * (m->kv_heads ? m->kv_heads : m->heads) / m->heads,
 	       dealt = stage->inner / stage->ring;
 	uint32_t last = stage->rank[(stage->inner - 1) * stage->t], first = stage->rank[0]; /* the longest hop */
-	double around_s = stage->ring > 1 ? ask_transfer(c, last, first, floor(keys_B)) : 0;
-	double deal_s = dealt > 1 ? ask_transfer(c, last, first, floor((2 * queries_B + keys_B) * (1 - 1 / dealt))) : 0;
+	double around_s = stage->ring > 1 ? transfer_s(c, last, first, floor(keys_B)) : 0;
+	double deal_s = dealt > 1 ? transfer_s(c, last, first, floor((2 * queries_B + keys_B) * (1 - 1 / dealt))) : 0;
 
 	return (infer ? 1 : 3) * (stage->ring - 1) * around_s + (infer ? 1 : 2) * deal_s;
 }
@@ -279,13 +279,13 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	if (out->part < 1 && (!c->parts || samples * stage->inner < stage->d))
 		return false;
 	for (uint32_t i = 0; i < stage->n_shares; i++) {
-		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+		const double *work = query_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
 		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
 		if (c->problem->bound) { /* only for --proof */
-			const double *busy = ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
-						      stage->n_shares > 1 || c->problem->q->model->experts);
+			const double *busy = query_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
+							stage->n_shares > 1 || c->problem->q->model->experts);
 
 			sure_speed += stage->share[i].replicas * mean / busy[0];
 			sure_head = fmin(sure_head, busy[1]);
@@ -302,7 +302,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		out->layer = 0;
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
-			const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+			const double *work = query_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
 			double one = layer_time(k, work) / mean;
 
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
@@ -381,7 +381,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
+	const double *m = query_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	bool first = s == 0, last = s == tail_stage(k), v = mq_pipeline_is_v(k->pipeline);
 	double flight = in_flight(k, s), excess = -INFINITY;
 	double away = fmin(stage->layers, mq_software_of(c->problem)->offload_layers);
@@ -404,7 +404,7 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const double *work = ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
+	const double *work = query_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
 	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) + (s == tail_stage(k) ? work[6] : 0);
 
 	if (c->problem->q->train->infer)
@@ -418,9 +418,9 @@ static double gradient_comm(struct mq_hybrid_cost *c, const struct mq_hybrid_can
 			    const struct stage_times *time, double *beside, double *after)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
+	const double *m = query_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params = stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s == tail_stage(k) ? m[8] : 0);
-	const double *line = ask_sync(c, stage);
+	const double *line = query_sync(c, stage);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
 	*after = 0;
@@ -498,7 +498,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		if (s + 1 < k->n_stages) {
 			double bytes = c->boundary_elems * time[s].part * ceil(samples / k->stage[s].d) * width;
 
-			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].rank[0], bytes);
+			move = moves * transfer_s(c, k->stage[s].last_rank, k->stage[s + 1].rank[0], bytes);
 		}
 		most = fmax(most, fmax(f, move));
 		sum += f + move;

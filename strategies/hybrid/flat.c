@@ -96,7 +96,7 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 }
 
 /* Operations of the linearised dynamic program: intervals of ops x device states x replica counts. */
-static double work_of(const struct mq_place *p)
+static double dp_operations(const struct mq_place *p)
 {
 	double states = 1, replicas = 0;
 
@@ -121,7 +121,7 @@ static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, 
 	struct mq_plan plan;
 
 	MQ_TRY(mq_place_from_problem(problem, micro_batches, in_flight, scratch, &model, err));
-	if (work_of(&model.place) > MOST_WORK)
+	if (dp_operations(&model.place) > MOST_WORK)
 		return MQ_OK; /* too large: the other families remain */
 	MQ_TRY(mq_ideal_solve(&model.place, &o, scratch, &r, err));
 	if (r.stopped)

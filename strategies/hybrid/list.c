@@ -154,7 +154,7 @@ static void screen_families(struct screening *w, uint32_t n)
 /* Number of screens: per plan that the list will be asked for, four where the estimate ranks them, sixteen without
  * layers, where it only knows single ops. Screens take time proportional to the devices: above 64 of them the total
  * time stays that of 64; under a time limit, a quarter. */
-static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *problem, uint32_t devices)
+static uint32_t count_screens(const struct mq_hybrid *s, const struct mq_problem *problem, uint32_t devices)
 {
 	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
 
@@ -209,7 +209,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 	if (!problem->costs->screen)
 		return;
 	if (!n)
-		n = screens_for(s, problem, devices);
+		n = count_screens(s, problem, devices);
 	mq_hybrid_halve(s, problem);
 	w.left = s->n < n ? s->n : n;
 	w.tries = mq_arena_array(&w.arena, s->families.n, uint32_t);
@@ -241,7 +241,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 /* ---- contention ----------------------------------------------------------------------------- */
 
 /* Index of the devices that an item uses, which share the contention on their links. */
-static uint32_t use_of(struct mq_hybrid *s, const struct mq_hybrid_item *item)
+static uint32_t device_set_of(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
 	uint32_t key[1 + MQ_HYBRID_MAX_TYPES] = { item->kind == MQ_HYBRID_TYPED ? 0 : 1 + item->point.set };
 	uint32_t before = s->uses.n;
@@ -263,7 +263,7 @@ void mq_hybrid_choose(struct mq_hybrid *s)
 	double least = INFINITY;
 
 	for (uint32_t i = s->next; i < s->n_screened; i++) {
-		uint32_t at = use_of(s, &s->list[i]);
+		uint32_t at = device_set_of(s, &s->list[i]);
 		const struct mq_hybrid_use *use = &s->of_use[at];
 		double value = s->list[i].step_s * (1 + like_each * s->list[i].like) * use->sum / use->n;
 
@@ -272,7 +272,7 @@ void mq_hybrid_choose(struct mq_hybrid *s)
 	}
 	const struct mq_hybrid_item item = s->list[best];
 
-	s->asked[s->turn % 64] = best < s->n_screened ? use_of(s, &item) : MQ_NONE;
+	s->asked[s->turn % 64] = best < s->n_screened ? device_set_of(s, &item) : MQ_NONE;
 	memmove(&s->list[s->next + 1], &s->list[s->next], (best - s->next) * sizeof(item));
 	s->list[s->next] = item;
 }

@@ -270,7 +270,7 @@ static void formulate_latency(struct ip *ip, double least)
 }
 
 /* Upper bound: everything in sequence, at its slowest. */
-static double slowest(const struct ip *ip)
+static double latency_limit(const struct ip *ip)
 {
 	double sum = 1;
 
@@ -373,7 +373,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &ip.u, err));
 	choose_items(&ip, latency);
 	make_slots(&ip);
-	ip.limit = slowest(&ip);
+	ip.limit = latency_limit(&ip);
 	if (o->start && o->start->n_stages)
 		ip.limit = fmin(ip.limit, value_of(&ip, o->start) * (1 + 1e-9) + 1e-9);
 	if (latency) {

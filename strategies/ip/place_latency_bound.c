@@ -224,7 +224,7 @@ static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double 
 
 /* Compute and transfers of the cheapest set with all of `in`, without ancestors of node i - 1 of the path and
  * descendants of node j + 1. */
-static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cost, struct mq_err *err)
+static enum mq_status price_interval(struct bound *b, uint32_t i, uint32_t j, double *cost, struct mq_err *err)
 {
 	const struct mq_place *p = b->p;
 	struct mq_arena_mark mark = mq_arena_mark(b->arena);
@@ -287,7 +287,7 @@ static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct 
 			break;
 		if (j + 1 < b->n_path && has(b->in, b->path[j + 1]))
 			continue;
-		MQ_TRY(price(b, i, j, &cost, err));
+		MQ_TRY(price_interval(b, i, j, &cost, err));
 		for (uint32_t k = 0; k < b->n_sets; k++) {
 			double *to = &least[(size_t)(j + 1) * wide + k + 1];
 

@@ -245,7 +245,7 @@ static struct view view_of(struct elim *e, const struct factor *f, uint32_t v, c
 	return view;
 }
 
-static bool mentions(const struct factor *f, uint32_t v)
+static bool has_variable(const struct factor *f, uint32_t v)
 {
 	for (uint32_t i = 0; i < f->n_vars; i++)
 		if (f->var[i] == v)
@@ -323,7 +323,7 @@ static bool fill_table(const struct step *s, const struct mq_elim_problem *p, ui
 
 /* The tables combined in this step: those over v and, in breadth-first order, the previous step's, whatever it
  * spans. */
-static uint32_t collect(struct elim *e, uint32_t step, struct view *view)
+static uint32_t collect_tables(struct elim *e, uint32_t step, struct view *view)
 {
 	uint32_t v = e->order[step], n = 0;
 	uint32_t running = e->problem->n_pairs + step - 1;
@@ -332,7 +332,7 @@ static uint32_t collect(struct elim *e, uint32_t step, struct view *view)
 	for (uint32_t i = 0; i < e->n_factors; i++) {
 		struct factor *f = &e->factor[i];
 
-		if (f->used || !(mentions(f, v) || (breadth && step > 0 && i == running)))
+		if (f->used || !(has_variable(f, v) || (breadth && step > 0 && i == running)))
 			continue;
 		f->used = true;
 		view[n++] = view_of(e, f, v, e->scope[step], e->scope_size[step]);
@@ -364,7 +364,7 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 			  .out = f->value,
 			  .row = n_scope ? f->n[n_scope - 1] : 1 };
 	s.zero = mq_arena_array(e->arena, s.row, double);
-	uint32_t n = collect(e, step, view);
+	uint32_t n = collect_tables(e, step, view);
 
 	s.inner = mq_arena_array(e->arena, n, struct view);
 	s.outer = mq_arena_array(e->arena, n, struct view);
@@ -392,7 +392,7 @@ static double factor_at(const struct factor *f, const uint32_t *choice)
 }
 
 /* From the last eliminated variable back: all other variables of its tables are known by then. */
-static void substitute(struct elim *e)
+static void back_substitute(struct elim *e)
 {
 	const struct mq_elim_problem *p = e->problem;
 	uint32_t *choice = e->result->choice;
@@ -406,7 +406,7 @@ static void substitute(struct elim *e)
 
 			choice[v] = c;
 			for (uint32_t i = 0; i < n_known; i++)
-				if (mentions(&e->factor[i], v) && e->position[e->factor[i].var[0]] >= step)
+				if (has_variable(&e->factor[i], v) && e->position[e->factor[i].var[0]] >= step)
 					sum += factor_at(&e->factor[i], choice);
 			if (sum < least)
 				least = sum, best = c;
@@ -446,6 +446,6 @@ enum mq_status mq_elim_solve(const struct mq_elim_problem *p, struct mq_arena *a
 	for (uint32_t i = p->n_pairs; i < e.n_factors; i++)
 		if (e.factor[i].n_vars == 0 && !e.factor[i].used)
 			result->optimum += e.factor[i].value[0];
-	substitute(&e);
+	back_substitute(&e);
 	return MQ_OK;
 }

@@ -234,7 +234,7 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 }
 
 /* Do equal replicas get different numbers of samples, because dp does not divide the batch? */
-static bool odd_batch(const struct shape_space *space, const struct shape_point *p)
+static bool uneven_batch(const struct shape_space *space, const struct shape_point *p)
 {
 	return fmod(space->problem->q->train->batch, p->dp) != 0;
 }
@@ -242,7 +242,7 @@ static bool odd_batch(const struct shape_space *space, const struct shape_point 
 /* Does a balanced point divide samples over replicas by speed? If not, it balances layers only. */
 static bool has_shares(const struct shape_space *space, const struct shape_point *p)
 {
-	return p->balanced && p->dp > 1 && (space->set[p->set].mixed || odd_batch(space, p)) &&
+	return p->balanced && p->dp > 1 && (space->set[p->set].mixed || uneven_batch(space, p)) &&
 	       space->software->runs.shares;
 }
 
@@ -312,7 +312,7 @@ static bool software_allows(const struct shape_space *space, const struct shape_
 }
 
 /* Can tensor-parallel groups consist of whole machines, with no more devices than a large machine has? */
-static bool over_machines(const struct shape_set *set, uint32_t tp)
+static bool spans_machines(const struct shape_set *set, uint32_t tp)
 {
 	return tp <= LARGE && set->in_order && set->n % set->per_node == 0 && tp % set->per_node == 0;
 }
@@ -327,7 +327,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if ((uint64_t)p->dp * p->tp * p->pp * p->cp != set->n)
 		return false;
-	if (p->tp > 1 && set->per_node % p->tp && !over_machines(set, p->tp))
+	if (p->tp > 1 && set->per_node % p->tp && !spans_machines(set, p->tp))
 		return false;
 	if ((mq_pipeline_kind(p->pipeline)->most_chunks > 1) != (p->virtual > 1) ||
 	    !mq_pipeline_takes(p->pipeline, p->virtual))
@@ -588,7 +588,7 @@ void shapes_each(const struct shape_space *space, bool (*visit)(void *context, c
 		uint32_t n_tp = shapes_divisors(set->n, tps, MAX_DIVISORS);
 
 		for (uint32_t t = 0; t < n_tp; t++) {
-			if (set->per_node % tps[t] && !over_machines(set, tps[t]))
+			if (set->per_node % tps[t] && !spans_machines(set, tps[t]))
 				continue;
 			uint32_t n_pp = shapes_divisors(set->n / tps[t], pps, MAX_DIVISORS);
 

@@ -9,7 +9,7 @@
 
 static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
-static bool trains(const struct mq_problem *problem)
+static bool implies_backward(const struct mq_problem *problem)
 {
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		if (problem->q->model->op[op].phase == MQ_BACKWARD)
@@ -131,7 +131,7 @@ bool mq_tasks_finer(const struct mq_problem *problem, struct mq_tasks *t)
 		t->space.micro_batches = before;
 		return false;
 	}
-	fill_times(problem, t, trains(problem));
+	fill_times(problem, t, implies_backward(problem));
 	return true;
 }
 
@@ -197,7 +197,7 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 			     struct mq_err *err)
 {
 	struct mq_arena *arena = problem->arena;
-	bool both = trains(problem);
+	bool both = implies_backward(problem);
 
 	*t = (struct mq_tasks){ .messages = both ? 2 : 1 };
 	placements_init(&t->space, problem);

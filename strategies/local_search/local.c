@@ -18,7 +18,7 @@ struct run {
 	uint32_t *n_got; /* [signals * devices] number of receivers there */
 };
 
-static uint32_t *got(struct run *r, uint32_t signal, uint32_t device)
+static uint32_t *n_recv(struct run *r, uint32_t signal, uint32_t device)
 {
 	return &r->n_got[(size_t)signal * r->n_devices + device];
 }
@@ -42,14 +42,14 @@ static double comm_after(struct run *r, uint32_t unit, uint32_t device, int chan
 
 	for (uint32_t i = u->sent_first[unit]; i < u->sent_first[unit + 1]; i++) {
 		uint32_t s = u->sent[i], all = u->dst_first[s + 1] - u->dst_first[s];
-		uint32_t here = *got(r, s, device);
+		uint32_t here = *n_recv(r, s, device);
 
 		comm -= crosses(change < 0, here, all) ? u->cost[s] : 0;
 		comm += crosses(change > 0, here, all) ? u->cost[s] : 0;
 	}
 	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
 		uint32_t s = u->got[i], all = u->dst_first[s + 1] - u->dst_first[s];
-		uint32_t here = *got(r, s, device);
+		uint32_t here = *n_recv(r, s, device);
 		bool home = r->at[u->home[s]] == device;
 
 		comm -= crosses(home, here, all) ? u->cost[s] : 0;
@@ -58,7 +58,7 @@ static double comm_after(struct run *r, uint32_t unit, uint32_t device, int chan
 	return comm;
 }
 
-static void apply(struct run *r, uint32_t unit, uint32_t device)
+static void apply_move(struct run *r, uint32_t unit, uint32_t device)
 {
 	const struct mq_units *u = &r->u;
 	struct device *from = &r->device[r->at[unit]], *to = &r->device[device];
@@ -70,8 +70,8 @@ static void apply(struct run *r, uint32_t unit, uint32_t device)
 	from->size -= u->size[unit];
 	to->size += u->size[unit];
 	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
-		--*got(r, u->got[i], r->at[unit]);
-		++*got(r, u->got[i], device);
+		--*n_recv(r, u->got[i], r->at[unit]);
+		++*n_recv(r, u->got[i], device);
 	}
 	r->at[unit] = device;
 }
@@ -137,10 +137,10 @@ static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_
 	}
 	for (uint32_t s = 0; s < u->n_signals; s++)
 		for (uint32_t i = u->dst_first[s]; i < u->dst_first[s + 1]; i++)
-			++*got(r, s, r->at[u->dst[i]]);
+			++*n_recv(r, s, r->at[u->dst[i]]);
 	for (uint32_t s = 0; s < u->n_signals; s++)
 		for (uint32_t d = 0; d < r->n_devices; d++)
-			if (crosses(r->at[u->home[s]] == d, *got(r, s, d), u->dst_first[s + 1] - u->dst_first[s]))
+			if (crosses(r->at[u->home[s]] == d, *n_recv(r, s, d), u->dst_first[s + 1] - u->dst_first[s]))
 				r->device[d].comm += u->cost[s];
 	return MQ_OK;
 }
@@ -178,7 +178,7 @@ enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, str
 		}
 		if (unit == MQ_NONE)
 			break;
-		apply(&r, unit, device);
+		apply_move(&r, unit, device);
 		result->moves++;
 	}
 	mq_placement_fill(&r.u, p->n_nodes, r.at, arena, &result->placement);

@@ -31,7 +31,7 @@ static const char *common_name(const struct mq_piper *p)
 	return best;
 }
 
-static void sort_out(struct split *s)
+static void classify_nodes(struct split *s)
 {
 	const struct mq_piper *p = s->p;
 	const char *name = common_name(p);
@@ -129,7 +129,7 @@ double mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena)
 	struct split s = { .p = p, .arena = arena };
 	double least = INFINITY;
 
-	sort_out(&s);
+	classify_nodes(&s);
 	for (uint32_t apart = 0; apart < 2; apart++)
 		for (uint32_t n = 1 + 2 * apart; n <= p->devices && n <= s.n_layers + 2 * apart; n++)
 			least = fmin(least, try_degrees(&s, n, apart));

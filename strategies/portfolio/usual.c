@@ -51,7 +51,7 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 enum { DEFAULT, ZERO1, ZERO3, TENSOR, N_FAMILIES };
 
 /* The plan of a family; false: software, model or constraints leave none, or an earlier family has the same. */
-static bool family(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
+static bool family_plan(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
 {
 	static const char *const name[] = { "defaults of the software", "data parallel, ZeRO-1",
 					    "data parallel, ZeRO-3", "tensor parallel in a machine" };
@@ -129,7 +129,7 @@ bool mq_usual_next(struct mq_usual *u, const struct mq_problem *problem, bool ra
 			u->next = N_FAMILIES + 1;
 	}
 	while (u->next < N_FAMILIES)
-		if (family(&u->space, u->next++, arena, plan))
+		if (family_plan(&u->space, u->next++, arena, plan))
 			return true;
 	return u->next++ == N_FAMILIES && !ran && first_fitting(&u->space, arena, plan);
 }

@@ -102,7 +102,7 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 
 /* Exchanges of devices, which matter even within a device class (two may share a switch): at the boundary of two
  * stages, all pairs in small plans, and strides over all devices. */
-static void list_places(const struct mq_plan *plan, const struct mq_stages *v, struct list *l)
+static void list_device_moves(const struct mq_plan *plan, const struct mq_stages *v, struct list *l)
 {
 	uint32_t used = 0;
 
@@ -196,7 +196,7 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 }
 
 /* For inference with unsplit ops: moves runs of consecutive ops, such as a branch of the graph, to another device. */
-static void list_runs(const struct mq_move_space *space, const struct mq_plan *plan, struct list *l)
+static void list_op_runs(const struct mq_move_space *space, const struct mq_plan *plan, struct list *l)
 {
 	uint32_t devices = space->problem->q->cluster->n_devices;
 	bool whole = space->problem->q->train->infer && devices > 1 && devices <= SMALL;
@@ -280,11 +280,11 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 	mq_stages_look(space, plan, arena, &v);
 	list_stages(space, plan, &v, &l);
 	if (!space->problem->times) /* in a part of a cluster, devices have the same numbers as in the whole */
-		list_places(plan, &v, &l);
+		list_device_moves(plan, &v, &l);
 	list_globals(space, plan, &v, &l);
 	list_choices(space, plan, &v, &l);
 	list_shares(space, plan, &v, &l);
-	list_runs(space, plan, &l);
+	list_op_runs(space, plan, &l);
 	for (uint32_t i = 0; i < space->n_heavy; i++)
 		for (uint32_t w = 0; w < N_WAYS; w++)
 			add(&l, SPLIT, space->heavy[i], w, 0);

@@ -50,7 +50,7 @@ static double value_of(const struct mq_refine *r, const struct mq_plan *plan, do
 
 /* The value of a judged plan as a starting point: on large clusters, plans with many distinct devices to simulate get a
  * penalty, so that the search spends its time on more plans rather than on the last 0.1 % of one. */
-static double worth(const struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
+static double start_value(const struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
 {
 	static const double each = 0.003; /* chosen: per doubling of the simulated devices */
 	double devices = r->width < WIDTH ? result->n_simulated : 0;
@@ -170,7 +170,7 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 	mq_map_add(&r->judged, effect);
 	if (result->verdict != MQ_VERDICT_OK)
 		return;
-	double value = worth(r, plan, result);
+	double value = start_value(r, plan, result);
 	uint32_t family = update_family(r, plan, value);
 
 	r->idle = value < r->best * (1 - gain) ? 0 : r->idle + 1;
@@ -309,7 +309,7 @@ static uint32_t slice_size(const struct mq_refine *r)
 }
 
 /* Advances `next` past neighbours that do not fit. */
-static void pass_over(struct mq_refine *r, struct mq_refine_point *p)
+static void skip_unfit(struct mq_refine *r, struct mq_refine_point *p)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
 
@@ -357,7 +357,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
 	r->expansions++;
-	pass_over(r, p);
+	skip_unfit(r, p);
 	r->brought += p->next < p->n ? fmin(1, p->near[p->next].screened_s / p->screened_s) : 1;
 	return time;
 }
@@ -415,8 +415,8 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	r->n_asked++;
 }
 
-/* Was this device move already tried on a plan of the same family? It would have the same effect here. */
-static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
+/* Was this device move or reshape already tried on a plan of the family? It would have the same effect here. */
+static bool tried_in_family(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
 {
 	uint32_t key[] = { p->family, move->kind, move->a, move->b, move->n }, before = r->places.n;
 
@@ -424,13 +424,13 @@ static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const s
 }
 
 /* Proposes the next neighbour of a point after a descent from it; false: it is known already, or not promising. */
-static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
+static bool propose_near(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
 	bool as_other = same_time(r, p->family, near->screened_s) && !(r->idle >= STALE && mq_move_deals(&near->move));
-	bool known = mq_move_places(&near->move) ? placed(r, p, &near->move) : as_other;
+	bool known = mq_move_places(&near->move) ? tried_in_family(r, p, &near->move) : as_other;
 
-	pass_over(r, p);
+	skip_unfit(r, p);
 	if (known || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
@@ -462,7 +462,7 @@ static struct mq_refine_point *best_point(struct mq_refine *r, uint32_t family, 
 /* Crossover: the best point of each family with the decisions of the best of all, then a descent, as its own way there
  * may take more turns than it gets; also with an embedding's own stage and, once the search stalls, with an embedding
  * split by its width. Once per resulting plan. */
-static bool cross(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+static bool crossover(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_point *best = best_point(r, MQ_NONE, false);
 	const struct mq_move apart = mq_move_apart(&r->space);
@@ -512,7 +512,7 @@ static bool reshape(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 			struct mq_arena_mark mark = mq_arena_mark(arena);
 			uint32_t before = r->known.n;
 
-			if (!mq_move_reshapes(&move[i]) || placed(r, p, &move[i]) ||
+			if (!mq_move_reshapes(&move[i]) || tried_in_family(r, p, &move[i]) ||
 			    !mq_move_apply(&r->space, p->plan, &move[i], arena, plan))
 				continue;
 			double screened_s = screen(r, plan, r->best * (1 + close));
@@ -551,7 +551,7 @@ static struct mq_plan random_walk(struct mq_refine *r, const struct mq_plan *fro
 
 /* Perturbation: random walks from the best point (with the penalty of families), then descent; proposes the first that
  * screens below the best, else the lowest. */
-static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+static bool perturb(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *best = best_point(r, MQ_NONE, true);
 	double least_s = INFINITY;
@@ -585,17 +585,17 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 {
 	struct mq_refine_point *p;
 
-	if (cross(r, arena, plan) || reshape(r, arena, plan))
+	if (crossover(r, arena, plan) || reshape(r, arena, plan))
 		return true;
 	while ((p = choose(r))) {
 		if (!p->expanded) {
 			if (!expand(r, p))
 				return false;
-		} else if (neighbour(r, p, arena, plan)) {
+		} else if (propose_near(r, p, arena, plan)) {
 			return true;
 		}
 	}
-	return kick(r, arena, plan);
+	return perturb(r, arena, plan);
 }
 
 void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)

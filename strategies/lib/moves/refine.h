@@ -35,7 +35,7 @@ struct mq_refine_known {
 
 struct mq_refine_point {
 	struct mq_plan *plan;
-	double value, screened_s; /* value: of the objective, simulated, see worth() */
+	double value, screened_s; /* value: of the objective, simulated, see start_value() */
 	uint32_t family;          /* index into of_family */
 	bool expanded;
 	uint32_t n, next; /* near[next] fits, or next == n */
@@ -59,7 +59,7 @@ struct mq_refine {
 	const struct mq_problem *problem;
 	struct mq_move_space space;
 	struct mq_map judged; /* mq_plan_effect of plans proposed or offered */
-	struct mq_map places; /* device moves tried, by family */
+	struct mq_map places; /* device moves and reshapes tried, by family */
 	struct mq_map times;  /* screened times proposed, by family, to about 1e-5 */
 	struct mq_map known;  /* mq_plan_effect of plans screened; index into of_known */
 	struct mq_refine_known *of_known;
@@ -74,7 +74,7 @@ struct mq_refine {
 	uint64_t n_spread;
 	uint32_t width; /* neighbours screened per expansion */
 	uint32_t n, n_asked, heard;
-	uint32_t crossed, reshaped;       /* plans screened in cross(), and in reshape() with its descents */
+	uint32_t crossed, reshaped;       /* plans screened in crossover(), and in reshape() with its descents */
 	struct mq_refine_asked asked[64]; /* ring of proposals without a result */
 	struct mq_refine_point point[MQ_REFINE_POINTS];
 	struct mq_arena scratch; /* owned */

@@ -44,8 +44,8 @@ double mq_stages_speed(const struct mq_move_space *space, const struct mq_config
 
 /* Gives an op a config on the stage of `like`: that of its peer there if both are of one kind, else its own split if
  * the number of devices is the same, else the batch split over them. False: it has another split. */
-static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
-		      const struct mq_config *like, struct mq_arena *arena)
+static bool adopt_config(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
+			 const struct mq_config *like, struct mq_arena *arena)
 {
 	const struct mq_op *o = space->problem->q->model->op;
 	struct mq_config c = plan->config[plan->config_of[op]];
@@ -102,7 +102,7 @@ static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t peer = alike ? space->layer_op[space->layer_first[r] + i] : MQ_NONE;
 
-		if (!take_over(space, plan, space->layer_op[space->layer_first[l] + i], peer, like, arena))
+		if (!adopt_config(space, plan, space->layer_op[space->layer_first[l] + i], peer, like, arena))
 			return false;
 	}
 	return true;
@@ -119,7 +119,7 @@ static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, ui
 
 		if (mq_stages_of_op(plan, op) != from)
 			continue;
-		if (!take_over(space, plan, op, MQ_NONE, like, arena))
+		if (!adopt_config(space, plan, op, MQ_NONE, like, arena))
 			return false;
 		moved++;
 	}

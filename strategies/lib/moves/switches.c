@@ -41,16 +41,16 @@ static bool is_sharded(const struct mq_plan *plan)
 	return false;
 }
 
-static double present(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id)
+static double current_value(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id)
 {
 	return mq_plan_leaves(plan, id) ? mq_software_default(mq_software_of(problem), id) : mq_plan_value(plan, id);
 }
 
 /* Candidate values of a decision; the current one may be among them. */
-static uint32_t values(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
-		       double value[MQ_SWITCH_VALUES])
+static uint32_t candidates(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
+			   double value[MQ_SWITCH_VALUES])
 {
-	double now = present(problem, plan, id), node;
+	double now = current_value(problem, plan, id), node;
 	uint32_t n = 0;
 
 	if (mq_decision(id)->kind == MQ_DECIDES_BOOL) {
@@ -90,12 +90,12 @@ uint32_t mq_switch_values(const struct mq_problem *problem, const struct mq_plan
 {
 	const struct mq_decision *d = mq_decision(id);
 	uint32_t lacks = ~properties(plan), n, kept = 0;
-	double all[MQ_SWITCH_VALUES], now = present(problem, plan, id);
+	double all[MQ_SWITCH_VALUES], now = current_value(problem, plan, id);
 
 	if (problem->q->train->infer || (d->matters | d->needs) & lacks ||
 	    !(mq_software_of(problem)->runs.switches & d->bit))
 		return 0;
-	n = values(problem, plan, id, all);
+	n = candidates(problem, plan, id, all);
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i] != now)
 			value[kept++] = all[i];
@@ -125,6 +125,6 @@ void mq_switches_like(const struct mq_problem *problem, struct mq_plan *plan, co
 		double value[MQ_SWITCH_VALUES];
 
 		if (mq_switch_values(problem, plan, id, value))
-			mq_switch_set(problem, plan, id, present(problem, other, id));
+			mq_switch_set(problem, plan, id, current_value(problem, other, id));
 	}
 }

@@ -28,7 +28,7 @@ static bool all_routes(struct search *s, struct mq_arena *arena)
 }
 
 /* Does the exchange map the route from a to b onto the route between their images? */
-static bool maps(struct search *s, uint32_t a, uint32_t b)
+static bool maps_route(struct search *s, uint32_t a, uint32_t b)
 {
 	const struct mq_route *from = s->route[a * s->n + b], *to = s->route[s->to[a] * s->n + s->to[b]];
 
@@ -59,7 +59,7 @@ static bool is_symmetry(struct search *s, const uint32_t *x, const uint32_t *y, 
 	memset(s->link_to, 0xff, s->cluster->n_links * sizeof(*s->link_to));
 	for (uint32_t a = 0; a < s->n; a++)
 		for (uint32_t b = 0; b < s->n; b++)
-			if (a != b && !maps(s, a, b))
+			if (a != b && !maps_route(s, a, b))
 				return false;
 	return true;
 }

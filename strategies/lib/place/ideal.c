@@ -214,7 +214,7 @@ static void descend(struct run *r, uint32_t top)
 	}
 }
 
-/* ---- dynamic programme -------------------------------------------------------------------------- */
+/* ---- dynamic program ---------------------------------------------------------------------------- */
 
 /* Upper bound of a device's work within the load bound, in seconds of the first type. */
 static double capacity(const struct run *r, uint32_t type)

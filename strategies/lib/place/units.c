@@ -178,7 +178,7 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 }
 
 /* Merges groups with the same key (a group's number); keeps their order and the arcs between different ones. */
-static void regroup(struct groups *g, const uint32_t *key)
+static void merge_groups(struct groups *g, const uint32_t *key)
 {
 	uint32_t *name = mq_arena_none(g->arena, g->n), n = 0;
 
@@ -255,7 +255,7 @@ static void fuse_cycles(struct groups *g)
 	for (uint32_t v = 0; v < g->n; v++)
 		if (!t.index[v])
 			walk(&t, v);
-	regroup(g, t.component);
+	merge_groups(g, t.component);
 }
 
 /* ---- idle groups -------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static bool merge_one_idle(struct groups *g)
 	for (uint32_t v = 0; v < g->n; v++) {
 		if (work[v] < 2e-6 && !tied[v] && n_near[v] == 1) {
 			key[v] = near[v];
-			regroup(g, key);
+			merge_groups(g, key);
 			return true;
 		}
 	}
