@@ -14,8 +14,8 @@
  *
  * All functions are closed forms and allocate nothing: search loops call them for every operator.
  *
- * Not modelled: which library version picks which kernel; caches, apart from what the fitted shares absorb.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: which library version picks which kernel; caches, apart from what the fitted shares absorb and what
+ * kernels of image networks read again. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cost.h"
 
 #include <math.h>
@@ -24,6 +24,7 @@
 #include "kernels/kernel_table.h"
 
 #define MOST_TAKEN .9 /* share of a device that concurrent kernels take at most */
+#define CACHED     .8 /* of the L2: tensors that fit are read from it */
 
 struct tile {
 	double m, n;
@@ -270,6 +271,20 @@ static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_ker
 	}
 }
 
+/* The bytes of a kernel, in time of memory at `share`: those that it reads from the L2 count less, by how much faster
+ * that is. A kernel that reads one tensor and writes another, queued many times, runs at the L2's speed while the two
+ * take up to .65 to .92 of it, and at the memory's beyond (gpu-benches: A100, H200, L40). */
+static double from_memory(const struct mq_device_calib *d, const struct mq_kernel *k, double share)
+{
+	double room_B = CACHED * d->l2_B, cached_B = 0;
+
+	if (k->reuse_B <= room_B)
+		cached_B += k->reread_B;
+	if (2 * k->reuse_B <= room_B)
+		cached_B += k->handed_B;
+	return k->bytes - cached_B * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
+}
+
 /* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of 2D
  * ones. */
 static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
@@ -277,7 +292,7 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);
 
 	g.count = k->count;
-	g.bytes = k->bytes;
+	g.bytes = from_memory(d, k, d->gemm_bw_share);
 	g.eff = d->conv_eff;
 	if (by_plain_cores(d, k->dtype)) {
 		g.eff = d->conv_eff_simt;
@@ -468,7 +483,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_MEMORY:
 		if (kernel->work > 0)
 			return worked_time(device, kernel);
-		return memory_time(device, kernel->bytes, kernel->launches);
+		return memory_time(device, from_memory(device, kernel, device->elementwise_bw_share), kernel->launches);
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_COPY:
 		return memory_time(device, kernel->bytes, kernel->launches);

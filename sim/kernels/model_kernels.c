@@ -101,6 +101,15 @@ static void dequantize(struct mq_op_work *w)
 		mq_work_pass(w, MQ_KERNEL_COPY, w->weights * w->dequantized_B, modules_of(w) * mq_work_calls(w));
 }
 
+/* A convolution reads what the op before it made, back its output's gradient. */
+static void hand_over(struct mq_op_work *w, double elems)
+{
+	struct mq_kernel *k = &w->kernel[w->n - 1];
+
+	if (k->kind == MQ_KERNEL_CONV)
+		k->reuse_B = k->handed_B = elems * w->size_B;
+}
+
 static void gemm_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -112,6 +121,7 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 	if (!backward) {
 		mq_work_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
 		w->kernel[w->n - 1].launches += (modules - 1) + (w->in_parts[MQ_FORWARD] ? 2 : 0);
+		hand_over(w, op->read * w->scale.read);
 		add_bias(w, backward);
 		if (reads_stream(w))
 			mq_work_inputs(w, op->read * w->scale.read, modules, backward);
@@ -128,11 +138,13 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 		flop /= frozen ? 1 : 2;
 		mq_work_gemm(w, (double[]){ m, k / window, n * window }, flop, elems);
 		w->kernel[w->n - 1].of_input = op->kind == MQ_OP_CONV;
+		hand_over(w, op->write * w->scale.write);
 		w->kernel[w->n - 1].launches += (modules - 1) + (w->in_parts[MQ_BACKWARD] ? 2 : 0);
 	}
 	if (!frozen) {
 		mq_work_gemm(w, (double[]){ k, n, m }, flop, elems);
 		w->kernel[w->n - 1].of_weights = true;
+		hand_over(w, op->write * w->scale.write);
 		w->kernel[w->n - 1].launches += modules - 1;
 		add_bias(w, backward);
 		add_adapter(w, backward);
@@ -243,6 +255,19 @@ static double more_moved(const struct mq_op_work *w)
 	return moved_B / (ELEMENTS * w->size_B);
 }
 
+/* Batch norms read their input for its sums and again to normalize it, back its gradient too; element-wise ops read
+ * what the op before made. Not modelled: transformers, whose kernels are a table. */
+static void add_rereads(const struct mq_op_work *w, bool backward, struct mq_kernel *k)
+{
+	bool norm = w->op->kind == MQ_OP_NORM;
+
+	if (!w->model->image || (!norm && w->op->kind != MQ_OP_ELEMENTWISE))
+		return;
+	k->reuse_B = w->op->output * w->scale.write * w->size_B;
+	k->reread_B = norm && !backward ? k->reuse_B : 0;
+	k->handed_B = (norm && backward ? 3 : 1) * k->reuse_B;
+}
+
 static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_kind kind)
 {
 	const struct mq_op *op = w->op;
@@ -267,6 +292,8 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	struct mq_kernel *k = mq_work_add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->work = pool_work(w, backward);
+	if (!(less > 0))
+		add_rereads(w, backward, k);
 	k->flop = flop;
 	k->launches = least_launches(w, backward) * mq_work_calls(w);
 	k->n = op->kind == MQ_OP_NORM || op->kind == MQ_OP_EMBEDDING ? w->model->hidden : 0;

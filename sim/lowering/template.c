@@ -131,6 +131,9 @@ static void take_part(struct mq_kernel *k, double parts, double host)
 		k->m /= parts;
 	k->flop /= parts;
 	k->bytes /= parts;
+	k->reread_B /= parts;
+	k->handed_B /= parts;
+	k->reuse_B /= parts;
 }
 
 /* Does attention have more of the sequence than what it reads, for fewer heads (Ulysses)? */

@@ -156,6 +156,14 @@ static void test_kinds(void **state)
 	d->elementwise_bw_share = .8;
 	d->launch_s = 2e-6;
 	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
+	/* a third read again and a quarter handed over, from a cache four times as fast, where both tensors fit */
+	struct mq_kernel near_by = { .kind = MQ_KERNEL_MEMORY, .bytes = 12e6, .reread_B = 4e6, .handed_B = 3e6 };
+	d->l2_B = 10e6;
+	d->l2_Bps = 3.2e12;
+	for (int size = 0; size < 3; size++) {
+		near_by.reuse_B = (const double[]){ 4e6, 8e6, 8.1e6 }[size];
+		near(mq_cost_kernel(d, &near_by), (const double[]){ 6.75e6, 9e6, 12e6 }[size] / .8e12 + 2e-6);
+	}
 	k.kind = MQ_KERNEL_OPTIMIZER;
 	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
 	k.kind = MQ_KERNEL_SCAN; /* a speed of its own */

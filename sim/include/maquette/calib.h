@@ -38,7 +38,7 @@ struct mq_device_calib {
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
 	double mem_bw_Bps;              /* nominal memory bandwidth */
 	double memory_B;                /* nominal capacity */
-	double l2_B;                    /* L2 cache; 0 = unknown */
+	double l2_B, l2_Bps;            /* L2 cache; 0 = unknown. What it reads at */
 	double sm_count;                /* streaming multiprocessors, or cores */
 	double compute_capability;      /* 70, 80, 90, 100 ...; 0 for a CPU */
 	/* Links of generated and imported platforms; nominal bandwidths, one direction. */

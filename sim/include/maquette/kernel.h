@@ -73,6 +73,9 @@ struct mq_kernel {
 	double flop, bytes;    /* of all `count` */
 	double work;           /* MQ_KERNEL_MEMORY: integer instructions, if these may bound it */
 	double blocks;         /* MQ_KERNEL_MEMORY: thread blocks; 0 = enough to fill the device */
+	double reread_B;       /* MEMORY: of `bytes`, read again when `reuse_B` more have passed the cache */
+	double handed_B;       /* MEMORY, CONV: the same when twice that have: the kernel before wrote them */
+	double reuse_B;        /* a tensor */
 	double launches;       /* kernel launches by the host (eager) */
 	double looped;         /* of these, launches in a loop of the library, at the machine's own host time */
 	bool graphed;          /* launched by a CUDA graph, without host time per kernel */
