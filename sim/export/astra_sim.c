@@ -1,13 +1,13 @@
-/* astra_sim.c - a schedule that was simulated as ASTRA-sim's input: Chakra traces, communicators, system, network of the
+/* astra_sim.c - a simulated schedule as ASTRA-sim's input: Chakra traces, communicators, system, network of the
  * analytical backend, memory, and a script that runs it (platforms/launch/astra_sim.*).
  *
- * The network has a dimension for the way between machines and one for the way inside a machine. ASTRA-sim sends a
- * message through the first dimension in which two devices differ, so devices are numbered machine by machine, the first
- * GPU of each before the second of any: all hops of a ring that leaves a machine do so. A dimension's latency and
- * bandwidth are those at which ASTRA-sim's algorithm (a ring, or one send after the other for all-to-alls) takes what the
- * plan's calls take here, NCCL's choice, protocols and channels included: least squares over all calls, weighted by one
- * over their time, and scaled so that all together take as long; the worst call is told. Not said: that links are
- * shared, that a device has several calls at once. SPDX-License-Identifier: Apache-2.0 */
+ * The network has one dimension between machines and one inside a machine. ASTRA-sim sends a message through the first
+ * dimension in which two devices differ, so devices are numbered with the first GPU of every machine before the second
+ * of any: then all hops of a ring that leaves a machine do. A dimension's latency and bandwidth are fitted so that
+ * ASTRA-sim's algorithm (a ring, or sequential sends for all-to-alls) takes as long as the plan's calls take here, with
+ * NCCL's choice, protocols and channels: least squares over all calls, weighted by 1 / time, and scaled to equal total
+ * time; the worst call is reported. Not expressed: shared links, concurrent calls of a device.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,13 +18,13 @@
 
 enum { BETWEEN, WITHIN, N_WAYS };
 
-/* ASTRA-sim numbers calls from a million times their communicator, in 31 bits. */
+/* ASTRA-sim numbers calls from a million x their communicator, in 31 bits. */
 enum { MOST_COMMUNICATORS = 2147 };
 
-/* What ASTRA-sim makes of a call: messages one after another, their bytes together. */
+/* A call in ASTRA-sim: number of sequential messages, and their bytes together. */
 struct call {
 	const struct mq_task *task;
-	double seconds; /* what it takes here */
+	double seconds; /* its time here */
 	struct {
 		double n, bytes;
 	} way[N_WAYS];
@@ -119,13 +119,13 @@ static enum mq_status collect_calls(struct astra *a, struct mq_arena *arena, str
 	return MQ_OK;
 }
 
-/* All-to-alls that go both ways count for the outer. */
+/* All-to-alls over both dimensions count for the outer one. */
 static bool goes(const struct call *c, int way)
 {
 	return c->way[way].n > 0 && (way == BETWEEN || c->way[BETWEEN].n <= 0);
 }
 
-/* Latency and seconds per byte of one way, from the calls that go it. */
+/* Fits latency and seconds per byte of one dimension to its calls. */
 static void fit(struct astra *a, int way)
 {
 	double nn = 0, nb = 0, bb = 0, nt = 0, bt = 0, seconds = 0;
@@ -141,21 +141,21 @@ static void fit(struct astra *a, int way)
 		bt += bytes;
 		seconds += c->seconds;
 	}
-	a->byte_s[way] = 1e-15; /* nobody goes it alone: it takes nothing */
+	a->byte_s[way] = 1e-15; /* no call uses it alone: free */
 	if (!(seconds > 0))
 		return;
 	double det = nn * bb - nb * nb, latency_s = (nt * bb - bt * nb) / det, byte_s = (bt * nn - nt * nb) / det;
 	bool told = det > 1e-9 * nn * bb && latency_s >= 0 && byte_s > 0;
-	if (!told) { /* calls that are all alike: their bytes say it all */
+	if (!told) { /* equal calls: seconds per byte alone */
 		latency_s = 0;
 		byte_s = bt / bb;
 	}
-	double all = seconds / (nt * latency_s + bt * byte_s); /* together they take what they take here */
+	double all = seconds / (nt * latency_s + bt * byte_s); /* scales to equal total time */
 	a->latency_s[way] = latency_s * all;
 	a->byte_s[way] = byte_s * all;
 }
 
-/* How far ASTRA-sim's price of a call is off, at worst. */
+/* The largest error of ASTRA-sim's time of a call. */
 static void tell_worst(const struct astra *a, int way, FILE *report)
 {
 	const struct call *worst = NULL;
@@ -211,7 +211,8 @@ static enum mq_status write_files(const struct astra *a, double simulated_s, str
 	int way[N_WAYS] = { BETWEEN, WITHIN };
 	const char *text;
 
-	/* Rings of a part of the devices are freed with what they share where there is one dimension; none is 1 wide. */
+	/* Rings of a part of the devices are freed with what they share where there is one dimension; none is 1
+	 * wide. */
 	if (a->n_nodes == 1 || a->each == 1) {
 		uint32_t n = a->n_nodes * a->each;
 		way[0] = way[1] = a->n_nodes > 1 ? BETWEEN : WITHIN;

@@ -1,10 +1,10 @@
-/* chakra.c - a schedule that was simulated as Chakra execution traces, one file per device.
+/* chakra.c - a simulated schedule as Chakra execution traces, one file per device.
  *
  * The schema is MLCommons Chakra's et_def.proto, release 1.0.0: a stream of length-delimited messages, GlobalMetadata
  * first, then one Node per task. Dependencies on tasks of the same device become data dependencies, the order of a
- * stream control dependencies; what crosses devices is in the sends, receives and collectives. A node lasts what it takes
- * alone, in whole microseconds that add up along its stream; work of the copy engine is a node of the host. Bytes are
- * counted as ASTRA-sim does: of an all-gather those of one member. Written by hand, because the messages need five kinds
+ * stream control dependencies; sends, receives and collectives connect devices. A node's duration is its time alone,
+ * rounded to microseconds so that sums along a stream are right; work of the copy engine is a node of the host. Bytes
+ * are ASTRA-sim's: of an all-gather those of one member. The encoder is our own, because the messages need five kinds
  * of field. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "export/export.h"
 #include "schedule/timeline.h"
 
-/* Numbers of the schema. */
+/* Field and enum numbers of the schema. */
 enum { NODE_COMP = 4, NODE_SEND = 5, NODE_RECV = 6, NODE_COLL = 7 };
 enum {
 	ET_ALL_REDUCE = 0,
@@ -50,7 +50,7 @@ static void put_text(FILE *f, uint32_t field, const char *text)
 	put_block(f, field, text, strlen(text));
 }
 
-/* Fields of AttributeProto: name 1, int64 9, bool 27, string 29. `at`: the field that it is in its message. */
+/* An AttributeProto (name 1, int64 9, bool 27, string 29) as field `at` of its message. */
 static void put_attr(FILE *message, uint32_t at, const char *name, uint32_t field, uint64_t v, const char *text)
 {
 	MQ_FREED struct mq_words memory = { NULL, 0 };
@@ -100,7 +100,7 @@ static void put_work(const struct mq_export_run *run, const struct mq_task *t, F
 	}
 	put_attr(node, 10, "comm_size", 9, mq_export_comm_size(s, t), NULL);
 	if (t->kind == MQ_TASK_COLLECTIVE) {
-		snprintf(group, sizeof(group), "%u", t->comm + 1); /* 0 is everybody */
+		snprintf(group, sizeof(group), "%u", t->comm + 1); /* 0 is the group of all */
 		put_attr(node, 10, "comm_type", 9, et_kind[t->coll], NULL);
 		put_attr(node, 10, "pg_name", 29, 0, group);
 	} else {
@@ -110,7 +110,7 @@ static void put_work(const struct mq_export_run *run, const struct mq_task *t, F
 	}
 }
 
-/* What a device was given so far. Receives of a stream have an order of their own: in a group with sends, neither is
+/* The last tasks of a device so far. Receives of a stream have a separate order: in a group with sends, neither comes
  * first. */
 struct queue {
 	uint32_t last[MQ_N_STREAMS], received[MQ_N_STREAMS]; /* task, or MQ_NONE */

@@ -1,15 +1,15 @@
 /* deepspeed.c - a plan as a folder for DeepSpeed: ds_config.json, hostfile, the model as Hugging Face's config.json,
- * and train.py, which switches on what the JSON file cannot (recomputation; without pipelines).
+ * and train.py, which sets what the JSON file cannot (recomputation; without pipelines).
  *
- * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's PipelineModule:
- * DeepSpeed builds none from a model. SPDX-License-Identifier: Apache-2.0 */
+ * Without a folder, prints ds_config.json only. The layers of a pipeline are the user's PipelineModule, since DeepSpeed
+ * builds none from a model. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/template.h"
 #include "export/export.h"
 
-/* "NODE slots=N" of the nodes that the plan uses, in rank order. */
+/* "NODE slots=N" of the plan's nodes, in rank order. */
 static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err)
 {
 	struct mq_export_node *node;
@@ -21,7 +21,7 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 	return mq_export_put(e, "hostfile", text, err);
 }
 
-/* PEFT's names of the modules with an adapter; QLoRA's base is bitsandbytes'. */
+/* PEFT's names of the modules with an adapter; bitsandbytes holds QLoRA's base. */
 static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
 	static const char *const names[][2] = { { "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj", NULL },
@@ -48,7 +48,7 @@ static enum mq_status put_script(struct mq_template *v, const struct mq_export *
 
 	mq_template_set(v, "head", "%s", mq_export_head_lines(e, "# "));
 	mq_template_set(v, "seq", "%u", e->model->seq);
-	mq_template_set(v, "where", "%s", /* ZeRO-3: each rank makes its shards, not the whole model in its host */
+	mq_template_set(v, "where", "%s", /* ZeRO-3: each rank creates its shards, not the whole model in host memory */
 			e->shape.sync == MQ_SYNC_ZERO3 ? "deepspeed.zero.Init(config_dict_or_path=\"ds_config.json\")" :
 							 "contextlib.nullcontext()");
 	mq_template_set(v, "attention", "%s", e->model->stack->fused ? "flash_attention_2" : "eager");
@@ -74,7 +74,7 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 	return MQ_OK;
 }
 
-/* What ZeRO's settings go on with. */
+/* The further settings of ZeRO. */
 static const char *zero_of(const struct mq_export *e, int stage)
 {
 	const struct mq_software *s = e->software;
@@ -104,7 +104,7 @@ static enum mq_status config_of(const struct mq_export *e, const char **text, st
 	struct mq_template v = { .arena = e->arena };
 	const struct mq_train *train = e->train;
 	const struct mq_shape *s = &e->shape;
-	/* the optimizer is offloaded by ZeRO's engine, on one replica too */
+	/* ZeRO's engine offloads the optimizer, even with one replica */
 	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : e->resolved.offload_optimizer;
 	bool half = train->dtype == MQ_FP16 || train->dtype == MQ_BF16;
 
@@ -131,10 +131,10 @@ static enum mq_status put_folder(struct mq_template *v, const struct mq_export *
 {
 	const char *config;
 
-	/* other models have settings of DeepSpeed's alone: the user's program builds them */
+	/* for other models only DeepSpeed's settings are written; the user's program builds them */
 	if (!e->model->stack || e->model->stack->post_norm)
 		return put_hostfile(e, err);
-	MQ_TRY(mq_export_huggingface(e, &config, err)); /* whole before any file is touched */
+	MQ_TRY(mq_export_huggingface(e, &config, err)); /* complete before any file is written */
 	MQ_TRY(mq_export_put(e, "config.json", config, err));
 	if (e->shape.pp == 1)
 		MQ_TRY(put_script(v, e, err));

@@ -1,4 +1,4 @@
-/* flagscale.c - a plan as FlagScale's YAML, which alone has degrees per device type. Not said: data, tokenizer,
+/* flagscale.c - a plan as FlagScale's YAML, the only target with degrees per device type. Not written: data, tokenizer,
  * learning rate. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 
-/* Decisions that have no setting here. */
+/* Decisions without a setting here. */
 static enum mq_status refuse_decisions(const struct mq_plan *p, struct mq_err *err)
 {
 	static const enum mq_decision_id refused[] = {
@@ -75,7 +75,7 @@ static const char *type_of(const struct mq_export *e, uint32_t stage)
 	return e->cluster->device[e->form.stage[stage].device[0]].type;
 }
 
-/* The first stages of each run of equal device type and degrees: one process mesh each. */
+/* The first stage of each range of stages with equal device type and degrees: one process mesh per range. */
 static uint32_t find_meshes(const struct mq_export *e, uint32_t *first)
 {
 	const struct mq_plan_stage *s = e->form.stage;

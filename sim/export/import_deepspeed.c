@@ -10,11 +10,11 @@
 
 struct settings {
 	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world, hpz;
-	double bucket, samples; /* of a step */
+	double bucket, samples; /* samples: per step */
 	bool overlap, offload, rounds_given, bf16, fp16, weights_8bit, gradients_4bit;
 };
 
-/* The keys that are read, by name; others are told to the user. */
+/* The keys read, by name; others are reported. */
 static const char read_keys[] =
 	"train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps tensor_parallel.autotp_size "
 	"pipeline.stages pipeline.activation_checkpoint_interval zero_optimization zero_optimization.stage "
@@ -22,7 +22,7 @@ static const char read_keys[] =
 	"zero_optimization.offload_optimizer.device zero_optimization.zero_quantized_weights "
 	"zero_optimization.zero_quantized_gradients zero_optimization.zero_hpz_partition_size bf16.enabled fp16.enabled";
 
-/* An object inside another, or one without keys. */
+/* The object under a key, or an empty one. */
 static struct mq_json_at part_of(const struct mq_json_at *at, const char *key)
 {
 	const json_t *part = json_object_get(at->object, key);
@@ -38,7 +38,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	const struct mq_json_at bf16 = part_of(at, "bf16"), fp16 = part_of(at, "fp16");
 	const struct mq_json_range any = { .max = 1e12 };
 	const char *device;
-	bool stage1 = false; /* "zero_optimization": true, as DeepSpeed takes it */
+	bool stage1 = false; /* "zero_optimization": true means stage 1 in DeepSpeed */
 
 	if (!zero.object)
 		MQ_TRY(mq_json_bool(at, "zero_optimization", &stage1, err));
@@ -52,7 +52,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	MQ_TRY(mq_json_u32(&pipe, "activation_checkpoint_interval", 0, 1e6, &s->interval, err));
 	MQ_TRY(mq_json_u32(&zero, "stage", 0, 3, &s->zero, err));
 	MQ_TRY(mq_json_number(&zero, "reduce_bucket_size", &any, &s->bucket, err));
-	s->overlap = s->zero == 3; /* its default */
+	s->overlap = s->zero == 3; /* DeepSpeed's default */
 	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
 	MQ_TRY(mq_json_bool(&zero, "zero_quantized_weights", &s->weights_8bit, err));
 	MQ_TRY(mq_json_bool(&zero, "zero_quantized_gradients", &s->gradients_4bit, err));
@@ -82,7 +82,7 @@ static const char *beside(const char *path, const char *name, struct mq_arena *a
 	return mq_arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
 }
 
-/* Slots of all machines of the hostfile; 0: there is none. */
+/* Slots of all machines of the hostfile; 0: no hostfile. */
 static enum mq_status read_hosts(const struct mq_export *e, const char *path, uint32_t *world, struct mq_err *err)
 {
 	const char *hosts = beside(path, "hostfile", e->arena);
@@ -102,7 +102,7 @@ static enum mq_status read_hosts(const struct mq_export *e, const char *path, ui
 	return MQ_OK;
 }
 
-/* config.json and train.py beside it: is it the same model, is recomputation switched on? */
+/* Reads config.json and train.py beside it: checks the model, finds recomputation. */
 static enum mq_status read_program(const struct mq_export *e, const char *path, bool *recomputes, struct mq_err *err)
 {
 	const char *config = beside(path, "config.json", e->arena), *script = beside(path, "train.py", e->arena);
@@ -157,7 +157,7 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 	return MQ_OK;
 }
 
-/* What of the question the file says otherwise, as options. */
+/* Settings of the file that differ from the question, as options. */
 static const char *question(const struct mq_export *e, const struct settings *s)
 {
 	const struct mq_software *is = e->software;
@@ -205,7 +205,7 @@ static void name_key(struct mq_arena *arena, const char **names, const char *key
 		*names = mq_arena_printf(arena, "%s %s", *names, key);
 }
 
-/* Names what is not read. "auto" is Hugging Face's word for what the command line says: such keys are taken out. */
+/* Lists unread keys. "auto" is Hugging Face's word for values of the command line: such keys are left out. */
 static void sift(json_t *object, const char *path, uint32_t depth, struct mq_arena *arena, const char **automatic,
 		 const char **unread)
 {

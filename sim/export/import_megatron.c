@@ -1,7 +1,7 @@
 /* import_megatron.c - a plan from the flags of a Megatron-LM launch script.
  *
- * Where the script says the model too, it must be the one of -m. --no-scatter-gather-tensors-in-pipeline is of older
- * versions. SPDX-License-Identifier: Apache-2.0 */
+ * If the script describes the model too, it must equal that of -m. --no-scatter-gather-tensors-in-pipeline belongs to
+ * older versions. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct flags {
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ulysses, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket, first_layers, last_layers, offload_layers, recompute_layers;
-	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
+	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* flags of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
 	bool ends_bf16, deferred, fp8_params, fsdp2;
@@ -68,7 +68,7 @@ static enum mq_status take_recompute(struct flags *x)
 	return MQ_OK;
 }
 
-/* ZeRO's stage as DeepSpeed counts, or "hybrid": sharded in a machine, copied between them. */
+/* DeepSpeed's ZeRO stage, or "hybrid": sharded inside a machine, replicated between machines. */
 static enum mq_status take_stage(struct flags *x)
 {
 	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
@@ -108,7 +108,7 @@ static enum mq_status take_sharding(struct flags *x)
 		      value);
 }
 
-/* Names, once, what says nothing; not more than a screen of them. */
+/* Lists unread flags, each once, at most a screen of them. */
 static void skip(struct flags *x, const char *word)
 {
 	const char *name = mq_arena_printf(x->e->arena, "%.*s", (int)strcspn(word, "="), word);
@@ -117,7 +117,7 @@ static void skip(struct flags *x, const char *word)
 		x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
 }
 
-/* "--nnodes $SLURM_NNODES", "--nproc_per_node gpu", which the script does not say: as many as the platform has. */
+/* "--nnodes $SLURM_NNODES", "--nproc_per_node gpu": not in the script, so taken from the platform. */
 static bool left_to_platform(const struct mq_flag *row, const char *const *word)
 {
 	const char *equals = strchr(*word, '='), *value = equals ? equals + 1 : word[1];
@@ -231,7 +231,7 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 			++*n;
 		else if (all[i] == 't')
 			(*layers)[*n - 1]++;
-		else if (i && i != end - 1 && all[i] != 'm') /* m: a layer that predicts further tokens */
+		else if (i && i != end - 1 && all[i] != 'm') /* m: a multi-token-prediction layer */
 			return mq_bad(x->err, "--pipeline-model-parallel-layout %s: E is first and L is last",
 				      x->layout);
 	}
@@ -258,7 +258,7 @@ static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
-/* The first, the last or both stages have layers of their own number; the others share the rest. */
+/* The first or last stage, or both, have an explicit number of layers; the others share the rest. */
 static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 {
 	uint32_t layers = x->e->model->n_layers;
@@ -280,7 +280,7 @@ static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
-/* Schedules by PyTorch's names, which have two stages for each rank where they have several. */
+/* Schedules by PyTorch's names; those with several stages per rank have two. */
 static enum mq_status take_schedule(struct flags *x, struct mq_shape *s)
 {
 	for (const struct mq_torch_schedule *known = mq_torch_schedules; known->name; known++)
@@ -328,7 +328,7 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	return x->schedule && s->pp > 1 ? take_schedule(x, s) : MQ_OK;
 }
 
-/* Micro-batches: of a size, or so many. A batch of each replica, as torchtitan's, is cut by its pipeline alone. */
+/* Micro-batches, by size or number. A batch per replica, as in torchtitan, is only split by its pipeline. */
 static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
 {
 	double batch, said = x->gbs;
@@ -352,7 +352,7 @@ static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
-/* Ranks that share a copy of the sharded state; 0: all. */
+/* Ranks that share one copy of the sharded state; 0: all. */
 static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uint32_t *group)
 {
 	const struct mq_cluster *c = x->e->cluster;
@@ -371,8 +371,8 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 	return MQ_OK;
 }
 
-/* What of the question its flags say otherwise, as options: " --dtype bf16 --grad-dtype bf16". A program that says
- * nothing of its types says nothing. */
+/* Flags that differ from the question, as options: " --dtype bf16 --grad-dtype bf16"; none if the launch has no
+ * types. */
 static const char *types(const struct flags *x)
 {
 	const struct mq_train *t = x->e->train;
@@ -397,7 +397,7 @@ static const char *types(const struct flags *x)
 	return text;
 }
 
-/* What they say otherwise of the software. */
+/* Flags that differ from the software's defaults. */
 static const char *software(const struct flags *x)
 {
 	const struct mq_software *s = x->e->software;
@@ -437,7 +437,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 				.recompute = x->full      ? MQ_RECOMPUTE_FULL :
 					     x->selective ? MQ_RECOMPUTE_SELECTIVE :
 							    MQ_RECOMPUTE_NONE };
-	double each = (double)s->tp * s->pp * s->cp; /* of flags that may say anything */
+	double each = (double)s->tp * s->pp * s->cp; /* double: flags may have any value */
 	if (each > world || fmod(world, each) > 0)
 		return mq_bad(x->err, "%u ranks are no multiple of tp %u x pp %u x cp %u", world, s->tp, s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);
@@ -450,7 +450,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	return cut_stages(x, s);
 }
 
-/* What a recipe's keys do not say is its model class's, not Megatron's default: taken to be that of -m. */
+/* Keys missing in a recipe have the defaults of its model class, not Megatron's: taken from -m. */
 static void leave_unsaid(const struct mq_launch *launch, const struct mq_transformer *is, struct mq_transformer *said)
 {
 	double groups = mq_launch_number(launch, "--num-query-groups");
@@ -478,7 +478,7 @@ static void leave_unsaid(const struct mq_launch *launch, const struct mq_transfo
 		said->dropout = is->dropout;
 }
 
-/* A script that says the model says that of -m. What costs nothing, or what a tokenizer decides, may differ. */
+/* MQ_EINPUT: the script's model differs from -m, except in what costs nothing or what the tokenizer decides. */
 static enum mq_status check_model(const struct flags *x, const struct mq_launch *launch, bool recipe)
 {
 	const struct mq_transformer *is = x->e->model->stack;
@@ -504,8 +504,8 @@ static enum mq_status check_model(const struct flags *x, const struct mq_launch 
 	return differs ? mq_bad(x->err, "its flags describe another model than -m: %s", differs) : MQ_OK;
 }
 
-/* A flag of Megatron's that is not there is off; buckets have a default, and old scripts alone say how stages send.
- * What another program does not say is left to the software. */
+/* Missing flags of Megatron are off; buckets have a default, and only old scripts say how stages send. Missing settings
+ * of other programs are left to the software. */
 static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 {
 	like->explicit = x->offload ? MQ_EXPLICIT_OFFLOAD_OPTIMIZER : 0;
@@ -528,7 +528,7 @@ static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 	like->scatter_gather = !x->no_scatter;
 	like->offload_optimizer = x->offload;
 	like->offload_layers = x->offload_layers;
-	like->bucket_B = x->bucket * mq_dtype_size(x->e->train->grad_dtype); /* it counts parameters */
+	like->bucket_B = x->bucket * mq_dtype_size(x->e->train->grad_dtype); /* Megatron counts parameters */
 }
 
 enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,

@@ -1,8 +1,7 @@
-/* import_torchtitan.c - a plan from a recipe as `export --to torchtitan` writes them.
+/* import_torchtitan.c - a plan from a recipe of `export --to torchtitan`.
  *
- * A recipe is a program; read are its settings "name = value" and "name=value" with a number, a text, True, False or
- * None, so that what a user changes there by hand is understood. Anything computed is not.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A recipe is a program; its settings "name = value" and "name=value" with a number, a text, True, False or None are
+ * read, so users may edit them. Computed values are not read. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The text behind the first "name =" whose value is a number, a text, True, False or None; NULL: there is none. */
+/* The text after the first "name =" whose value is a number, a text, True, False or None; NULL: none. */
 static const char *find_setting(const char *text, const char *name)
 {
 	size_t n = strlen(name);

@@ -1,8 +1,8 @@
 /* launch.c - see export.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table,
- * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's
- * arguments as keys (NeMo, Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
+ * platforms/software/launch_keys.csv, with a row per key of a program and its flag. Programs with Megatron's arguments
+ * as keys (NeMo, Megatron-Bridge, FlagScale) need no row if the key is the flag with underscores.
  *
- * Of the files that a file names only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
+ * Of referenced files only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include <ctype.h>
@@ -39,10 +39,10 @@ struct keys {
 	const char *file;
 	struct key *key;
 	uint32_t n, room;
-	/* launch_keys.csv: of a `program` (or one that a row `names`, or any) the last parts of a `key`; `when` one of its
-	 * words is that (empty: any; "absent": where the file says a plan without it), it is that `flag` with that `value`
-	 * ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it says nothing alone. Where it stands
-	 * the file is one of what it `names`. */
+	/* launch_keys.csv: of a `program` (or one that a row `names`, or any) the last parts of a `key`; `when` one of
+	 * its words is that (empty: any; "absent": where the file says a plan without it), it is that `flag` with that
+	 * `value` ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it says nothing alone. Where
+	 * it stands the file is one of what it `names`. */
 	struct mq_csv rows;
 };
 
@@ -55,7 +55,7 @@ static void add_key(struct keys *k, const char *path, const char *value)
 	MQ_PUSH(k->arena, k->key, k->n, k->room, key);
 }
 
-/* The parts of a mapping or a list whose beginning was read. Aliases stay unread, as keys without a value. */
+/* Reads the parts of a mapping or list after its start. Aliases stay unread, as keys without a value. */
 static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *path, bool list, uint32_t depth,
 				struct mq_err *err)
 {
@@ -111,7 +111,7 @@ static enum mq_status read_yaml(struct keys *k, const char *text, struct mq_err 
 	return status;
 }
 
-/* Sections and `key = value`: what recipes have of TOML. Lists stay text. */
+/* Sections and `key = value`, the part of TOML that recipes use. Lists stay text. */
 static void read_toml(struct keys *k, const char *text)
 {
 	const char *section = "";
@@ -161,7 +161,7 @@ static void read_overrides(struct keys *k, const char *const *word, bool plain)
 
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
 
-/* Does a path end in these parts? */
+/* Does the path end with these parts? */
 static bool ends_in(const char *path, const char *key)
 {
 	size_t n = strlen(path), tail = strlen(key);
@@ -194,7 +194,7 @@ static void put_flag(struct writing *w, const char *flag, const char *value)
 		MQ_PUSH(arena, w->launch->word, w->n, w->room, value);
 }
 
-/* "${.num_layers}", "${model.num_layers}": OmegaConf's word for another key's value. */
+/* "${.num_layers}", "${model.num_layers}": OmegaConf's reference to another key. */
 static const char *refer(const struct keys *k, const char *value)
 {
 	size_t n = strlen(value);
@@ -205,7 +205,7 @@ static const char *refer(const struct keys *k, const char *value)
 
 		name += strspn(name, ".");
 		while (!(key = find_key(k, name)) &&
-		       (dot = strchr(name, '.'))) /* a part of what is composed elsewhere */
+		       (dot = strchr(name, '.'))) /* a part of a configuration composed elsewhere */
 			name = dot + 1;
 		if (!key)
 			break;
@@ -230,7 +230,7 @@ static const char *plain_number(struct mq_arena *arena, const char *value)
 	return text;
 }
 
-/* A key's value, with "${multiply:4, ${.hidden_size}}" of NeMo's configurations worked out where both are numbers. */
+/* A key's value; evaluates NeMo's "${multiply:4, ${.hidden_size}}" if both are numbers. */
 static const char *value_of(const struct keys *k, const char *value)
 {
 	double product = 1, number;
@@ -251,13 +251,13 @@ static const char *value_of(const struct keys *k, const char *value)
 	return mq_arena_printf(k->arena, "%.0f", product);
 }
 
-/* Does the file say no more of a key than that nothing is chosen? */
+/* Does the value mean that nothing is chosen? */
 static bool is_null(const char *value)
 {
 	return !*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~");
 }
 
-/* Is the row of the program whose file this is? */
+/* Does the row belong to the program of this file? */
 static bool is_of(const struct writing *w, const char *program, uint32_t row)
 {
 	const char *of = mq_csv_word(&w->keys->rows, row, "program");
@@ -268,7 +268,8 @@ static bool is_of(const struct writing *w, const char *program, uint32_t row)
 static bool is_named(const struct keys *k, const struct key *key, uint32_t row)
 {
 	const char *name = mq_csv_word(&k->rows, row, "key"), *item = strrchr(key->path, '.');
-	bool sign = !*mq_csv_word(&k->rows, row, "flag") && *mq_csv_word(&k->rows, row, "names"); /* and no more */
+	bool sign = !*mq_csv_word(&k->rows, row, "flag") &&
+		    *mq_csv_word(&k->rows, row, "names"); /* the row only identifies the program */
 
 	if (sign || ends_in(key->path, name))
 		return !sign;
@@ -323,7 +324,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 	return MQ_OK;
 }
 
-/* Layers of FlagScale's stages, which may be as even as other keys have them. */
+/* Layers of FlagScale's stages, unless they equal the even split of other keys. */
 static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
 {
 	const struct key *first = find_key(k, "hetero_pipeline_layer_split.0");
@@ -335,7 +336,7 @@ static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Whose keys these are decides what they mean. */
+/* Finds the program of the keys, which decides their meaning. */
 static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct mq_err *err)
 {
 	struct writing w = { .keys = k, .launch = launch };
@@ -373,7 +374,7 @@ static bool has_ending(const char *path, const char *ending)
 	return n > tail && !strcasecmp(path + n - tail, ending);
 }
 
-/* The TOML file of torchtitan's --job.config_file, as the script names it or beside the script. */
+/* The TOML file of torchtitan's --job.config_file, by its path or beside the script. */
 static enum mq_status read_config(struct keys *k, const char *name, struct mq_err *err)
 {
 	const char *slash = strrchr(k->file, '/'), *base = name + strspn(name, "./");
@@ -385,12 +386,12 @@ static enum mq_status read_config(struct keys *k, const char *name, struct mq_er
 		path = mq_arena_printf(k->arena, "%.*s%s", slash ? (int)(slash + 1 - k->file) : 0, k->file, base);
 	if (mq_text_read(path, 1, k->arena, &text, &size, err) != MQ_OK)
 		return mq_wrap(err, "%s: --job.config_file %s", k->file, name);
-	k->n = 0; /* what the command line says comes behind */
+	k->n = 0; /* keys of the command line follow */
 	read_toml(k, text);
 	return MQ_OK;
 }
 
-/* A command line: Megatron-LM's as it is, torchtitan's and that of Hugging Face's Trainer as keys. */
+/* A command line: Megatron-LM's unchanged, torchtitan's and Hugging Face Trainer's as keys. */
 static enum mq_status read_words(struct keys *k, const struct mq_script *script, struct mq_launch *launch,
 				 struct mq_err *err)
 {
@@ -423,7 +424,8 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
 	*launch = (struct mq_launch){ path, text, "", nothing, nothing, "" };
 	const char *first = text + strspn(text, " \t\r\n");
-	bool yaml = has_ending(path, ".yaml") || has_ending(path, ".yml"); /* GPT-NeoX's may look like DeepSpeed's */
+	bool yaml = has_ending(path, ".yaml") ||
+		    has_ending(path, ".yml"); /* GPT-NeoX's YAML may look like DeepSpeed's JSON */
 	if (strstr(text, "torchtitan") && strstr(text, "import "))
 		launch->program = "torchtitan recipe";
 	else if (*first == '{' && !yaml &&

@@ -1,9 +1,9 @@
 /* megatron.c - flags of Megatron-LM, with its own sharding or Megatron-FSDP's, from a plan.
  *
- * The order of ranks is Megatron's tp-cp-ep-dp-pp. Uneven layers become --pipeline-model-parallel-layout
- * ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between stages, chunks of the interleaved schedule in
- * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Data, tokenizer and learning
- * rate are DATA_ARGS, which as written measure the step on mock data. The script is platforms/launch/megatron.sh.in.
+ * The order of ranks is Megatron's tp-cp-ep-dp-pp, or with all stages of a replica first --use-tp-pp-dp-mapping. Uneven
+ * layers become --pipeline-model-parallel-layout ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between
+ * stages, chunks of the interleaved schedule in model order). Data, tokenizer and learning rate are DATA_ARGS, by
+ * default mock data to measure the step. The script is platforms/launch/megatron.sh.in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -56,7 +56,7 @@ static void set_launch(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "head", "%s", mq_export_head_lines(e, "# "));
 	mq_template_set(v, "several", "%s", n > 1 ? "yes" : "");
 	mq_template_set(v, "nodes", "%u", n);
-	/* else of this machine, as the lines of the head have them */
+	/* else of this machine, see the lines of the head */
 	mq_template_set(v, "each", equal ? "%u" : "$PROCESSES", node[0].n);
 	mq_template_set(v, "environment", "%s%s",
 			e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e));
@@ -84,7 +84,7 @@ static void set_degrees(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "batch", "%.0f", e->train->batch);
 }
 
-/* arguments.py asks for that format of checkpoints under FSDP, and for the distributed optimizer. */
+/* arguments.py requires this checkpoint format and the distributed optimizer under FSDP. */
 static void set_switches(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
@@ -122,7 +122,7 @@ static void set_recompute(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "modules", "%s", named ? mq_export_modules(e, &unknown) : "");
 }
 
-/* Megatron-Bridge's recipes in fp8 have layers in bf16 of their own. */
+/* Megatron-Bridge's fp8 recipes set their own bf16 layers. */
 static void set_software(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_software *s = e->software;
@@ -160,7 +160,7 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "flags", "%s", e->software->flags);
 }
 
-/* What the flags say is read back: a part of the model that they lack, or have no words for, is named. */
+/* Reads the flags back and reports a part of the model that they lack. */
 static enum mq_status check_said(const struct mq_export *e, const char *flags, struct mq_err *err)
 {
 	struct mq_transformer said;
@@ -193,7 +193,7 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 	return check_said(e, *flags, err);
 }
 
-/* Megatron's stages pass whole tensors, or with --sequence-parallel each rank its part: nothing is gathered. */
+/* Megatron's stages send whole tensors, or with --sequence-parallel each rank its part, without gathering. */
 static enum mq_status check_switches(const struct mq_export *e, struct mq_err *err)
 {
 	const struct mq_shape *s = &e->shape;
@@ -238,6 +238,6 @@ enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, 
 
 	MQ_TRY(mq_export_megatron_model(e, &model, err));
 	MQ_TRY(mq_export_megatron_values(e, &v, err));
-	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the flags before them end in that */
+	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the preceding flags end with it */
 	return mq_template_text(&v, "platforms/launch", "megatron.sh.in", text, err);
 }

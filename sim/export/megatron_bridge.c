@@ -1,6 +1,6 @@
 /* megatron_bridge.c - a plan as a program for Megatron-Bridge: train.py, and beside it the model as Hugging Face's
- * config.json, which its AutoBridge reads. A plan's values are those of Megatron-LM's flags (megatron.c); what the
- * performance recipes set besides is the software's (platforms/software/nemo.json) or stands in the program,
+ * config.json, which its AutoBridge reads. A plan's values are those of Megatron-LM's flags (megatron.c); further
+ * settings of the performance recipes are in the software's file (platforms/software/nemo.json) or in the program,
  * platforms/launch/megatron_bridge.py.in. Source: NVIDIA-NeMo/Megatron-Bridge 0.7.0, src/megatron/bridge.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/template.h"
 #include "export/export.h"
 
-/* The class of its model that a bridge is registered for. */
+/* The model class with a registered bridge. */
 static enum mq_status set_model(struct mq_template *v, const struct mq_export *e, const char **config,
 				struct mq_err *err)
 {
@@ -35,7 +35,7 @@ static enum mq_status set_model(struct mq_template *v, const struct mq_export *e
 		      e->model->name, type);
 }
 
-/* The frozen matrices of adapters are held as their GEMMs read them (fp8_param_gather), or in the type of the rest. */
+/* Frozen matrices of adapters are stored in the type of their GEMMs (fp8_param_gather), or in the training type. */
 static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
 	static const char *const names[][2] = { { "qkv linear_qkv qkv_proj", "linear_qkv" },
@@ -92,7 +92,7 @@ static enum mq_status set_recipe(struct mq_template *v, const struct mq_export *
 		return mq_bad(err, "cuda_graph_scope '%s': Megatron-Bridge's are exported of whole steps ('*') alone",
 			      w->cuda_graph_scope);
 	mq_template_set(v, "graphs", "%s", w->cuda_graph_scope);
-	mq_template_set(v, "virtual", chunks ? "%u" : "", s->virtual); /* a layout does not say it */
+	mq_template_set(v, "virtual", chunks ? "%u" : "", s->virtual); /* a layout does not include it */
 	mq_template_set(v, "mixture", e->model->experts ? "yes" : "");
 	mq_template_set(v, "dispatcher", !exchanged || !w->deepep ? "" : w->fused_experts ? "hybridep" : "deepep");
 	mq_template_set(v, "fused_experts", e->model->experts && w->fused_experts ? "yes" : "");

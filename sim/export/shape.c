@@ -1,4 +1,4 @@
-/* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h.
+/* shape.c - shared by writers of settings: the plan as a shape, its ranks and machines; see export.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/template.h"
 #include "base/text.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Devices in the order in which the launcher numbers ranks. */
+/* Devices in the launcher's order of ranks. */
 static void number_ranks(struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
@@ -156,7 +156,7 @@ const char *mq_export_recompute(const struct mq_export *e, uint32_t *layers)
 	return "uniform";
 }
 
-/* Megatron's modules that can be computed again (transformer_config.py: recompute_modules) and our ops of a layer. */
+/* Megatron's recomputable modules (transformer_config.py: recompute_modules) and our ops of a layer. */
 static const struct {
 	const char *module, *ops;
 } modules[] = {
@@ -232,10 +232,10 @@ const char *mq_export_differs(const struct mq_export *e, const struct mq_transfo
 	return field ? mq_arena_printf(e->arena, "%s is %s (of -m, and of %s)", field, values, of) : NULL;
 }
 
-/* Is low-rank adaptation named outside of comments? The ranks of latent attention are another thing. */
+/* Does the text name LoRA outside of comments? The ranks of latent attention do not count. */
 static bool says_lora(const char *text)
 {
-	bool comment = false, begins = true; /* nothing but blanks since the line began */
+	bool comment = false, begins = true; /* only blanks since the start of the line */
 
 	for (const char *c = text; *c; c++) {
 		comment = *c != '\n' && (comment || (begins && *c == '#'));

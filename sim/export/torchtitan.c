@@ -1,9 +1,9 @@
 /* torchtitan.c - a plan as a recipe of torchtitan 0.3.0: a Python module with a function that returns the whole
- * configuration, as torchtitan/config/README.md asks for (TOML files and flags are gone or going); its text is
+ * configuration, as torchtitan/config/README.md describes (TOML files and flags are deprecated); its template is
  * platforms/launch/torchtitan.py.in.
  *
- * The model is built of torchtitan's own parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning rate
- * are those of its debug configuration, for the user to replace. Its reductions are in float32 alone.
+ * The model consists of torchtitan's parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning rate are
+ * those of its debug configuration, for the user to replace. It reduces in float32 only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/template.h"
 #include "export/export.h"
 
-/* Which of torchtitan's models has the parts for a stack. */
+/* The torchtitan model with the parts for a stack. */
 enum mq_titan_family { MQ_TITAN_LLAMA3, MQ_TITAN_QWEN3, MQ_TITAN_DEEPSEEK };
 
 static enum mq_titan_family family_of(const struct mq_transformer *t)
@@ -34,8 +34,8 @@ static const char *python_bool(bool x)
 	return x ? "True" : "False";
 }
 
-/* Its YaRN multiplies scores by what `mscale` makes of the factor, and turns nothing else: latent attention's, whose two
- * scales are one. */
+/* torchtitan's YaRN only scales the scores, by a function of `mscale` and the factor, as in latent attention with equal
+ * scales. */
 static const char *scaling_of(const struct mq_transformer *t, struct mq_arena *arena)
 {
 	const struct mq_rope *r = &t->rope;
@@ -99,7 +99,7 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 
 /* ---- the plan --------------------------------------------------------------------------------------- */
 
-/* The parts of the stages' chunks, a line each. */
+/* The modules of the stages' chunks, a line each. */
 static const char *parts_of(const struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
@@ -121,15 +121,16 @@ static const char *parts_of(const struct mq_export *e)
 static const char *schedule_name(const struct mq_shape *s)
 {
 	const struct mq_torch_schedule *known = mq_torch_schedules;
-	bool single = s->pipeline == MQ_PIPE_INTERLEAVED && s->virtual == 1; /* it refuses to interleave one stage */
+	bool single = s->pipeline == MQ_PIPE_INTERLEAVED &&
+		      s->virtual == 1; /* torchtitan refuses to interleave one stage */
 
 	while (known->name && known->pipeline != (single ? MQ_PIPE_1F1B : s->pipeline))
 		known++;
 	return known->name;
 }
 
-/* Copies and shards: HSDP where ZeRO shards over groups, plain copies where it does not at all. Shards
- * lie over replicas and the parts of a sequence; torchtitan counts replicas. */
+/* Replicas and shards: HSDP if ZeRO shards over groups, replicas only without ZeRO. Shards span replicas and
+ * context-parallel ranks; torchtitan counts replicas. */
 static void set_plan(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
@@ -151,7 +152,7 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 		{ "recompute", s->recompute == MQ_RECOMPUTE_FULL      ? "FullAC.Config()" :
 			       s->recompute == MQ_RECOMPUTE_SELECTIVE ? "SelectiveAC.Config()" :
 									"None" },
-		{ "attention", s->cp > 1 ? "flex" : "varlen" }, /* which does not know context parallelism */
+		{ "attention", s->cp > 1 ? "flex" : "varlen" }, /* varlen has no context parallelism */
 		{ "compile", python_bool(strcmp(e->software->flags, "eager")) },
 		{ "async", python_bool(e->resolved.overlap_tp && s->tp > 1) },
 	};
@@ -163,15 +164,16 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "ep", "%u", s->ep);
 	mq_template_set(v, "pp", "%u", s->pp);
 	mq_template_set(v, "micro_batch", "%u", e->micro_batch);
-	/* A pipeline splits the local batch into its micro-batches; without one each is a step of gradient accumulation. */
+	/* A pipeline splits the local batch into its micro-batches; without one each is a step of gradient
+	 * accumulation. */
 	mq_template_set(v, "local_batch", "%u", e->micro_batch * (s->pp > 1 ? s->micro_batches : 1));
 	mq_template_set(v, "batch", "%.0f", e->train->batch);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		mq_template_set(v, words[i].name, "%s", words[i].text);
 }
 
-/* Adapters of its LoRAConverter: of linear layers by their names, which here are of joint queries, keys and values and
- * of gate and up apart; it has no dropout, and every other parameter is frozen in the type of the model. */
+/* Adapters of its LoRAConverter: by names of linear layers, with joint queries, keys and values and separate gate and
+ * up; it has no dropout and freezes every other parameter in the type of the model. */
 static enum mq_status set_adapters(struct mq_template *v, const struct mq_export *e, struct mq_err *err)
 {
 	static const char *const names[][2] = { { "qkv linear_qkv qkv_proj", "wqkv" },
@@ -212,7 +214,7 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 	return MQ_OK;
 }
 
-/* What was written is read back: a part of the model that it does not say is named. */
+/* Reads the recipe back and reports a part of the model that it lacks. */
 static enum mq_status check_said(const struct mq_export *e, const char *text, struct mq_err *err)
 {
 	struct mq_transformer said;
@@ -231,8 +233,7 @@ enum mq_status mq_export_torchtitan(const struct mq_export *e, const char **text
 	uint32_t n = mq_export_nodes(e, &node);
 
 	MQ_TRY(check_options(e, err));
-	mq_template_set(&v, "one", "%s",
-			n == 1 ? "yes" : ""); /* run_train.sh starts all its processes on one machine */
+	mq_template_set(&v, "one", "%s", n == 1 ? "yes" : ""); /* run_train.sh starts all processes on one machine */
 	mq_template_set(&v, "ranks", "%u", e->n_ranks);
 	mq_template_set(&v, "nodes", "%u", n);
 	mq_template_set(&v, "each", "%u", node[0].n);

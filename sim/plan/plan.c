@@ -1,6 +1,6 @@
-/* plan.c - the canonical form of a plan: copying, hashing, describing, packing. See plan.h.
+/* plan.c - the canonical form of a plan: copy, hash, description, packing. See plan.h.
  *
- * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in plan_json.c.
+ * plan_check.c has the rules for plans, plan_shape.c the builders, plan_json.c the JSON format.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/plan.h"
 
@@ -50,7 +50,7 @@ void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct mq_aren
 	to->config_of = mq_arena_array(arena, from->n_ops, uint32_t);
 	if (from->n_ops)
 		memcpy(to->config_of, from->config_of, from->n_ops * sizeof(*to->config_of));
-	/* Room as mq_plan_add_config expects it: the next power of two. */
+	/* Capacity as mq_plan_add_config expects it: the next power of two. */
 	uint32_t room = 1;
 	while (room < from->n_configs)
 		room *= 2;
@@ -138,7 +138,7 @@ uint32_t mq_plan_intern(struct mq_plan *plan, const struct mq_config *like, stru
 	return i;
 }
 
-/* Fills canonical[n_configs] with new indices (MQ_NONE = unused); returns how many there are. */
+/* Fills canonical[n_configs] with new indices (MQ_NONE = unused); returns their number. */
 static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical, uint32_t *first)
 {
 	uint32_t n = 0;
@@ -161,8 +161,8 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 	return n;
 }
 
-/* The scalars of a plan. Decisions have the other words (decisions.h). Words from N_HASHED on are hashed only where one
- * of them is not 0, so that plans without the decisions that came later keep their hashes. */
+/* The scalars of a plan; decisions have the other words (decisions.h). Words from N_HASHED on are hashed only if one of
+ * them is not 0, so that plans without later decisions keep their hashes. */
 enum {
 	WORD_OPS,
 	WORD_CONFIGS,
@@ -356,7 +356,7 @@ static uint32_t count_devices(const struct mq_plan *plan)
 	return n;
 }
 
-/* Do some ops have parts of the sequence that attention, with more heads apart, has not? */
+/* Do some ops split the sequence further than attention, which splits more heads instead (Ulysses)? */
 static bool exchanges_heads(const struct mq_plan *plan)
 {
 	uint32_t seq = 1, of_attention = UINT32_MAX;
@@ -371,8 +371,8 @@ static bool exchanges_heads(const struct mq_plan *plan)
 	return of_attention < seq;
 }
 
-/* Degrees that the configs in use agree on: batch = dp, the largest feature split = tp, the sequence split beyond tp
- * = cp. Experts may be dealt out otherwise: theirs are ep and etp. Zero where stages differ. */
+/* The degrees common to all used configs: batch = dp, the largest feature split = tp, the sequence split beyond tp =
+ * cp; of experts, which may be laid out differently, ep and etp. Zero if stages differ. */
 struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 {
 	struct mq_degrees g = { 0 };
@@ -402,7 +402,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	g.n_devices = count_devices(plan);
 	uint32_t ranks = plan->virtual ? stages / plan->virtual : stages;
 	if (heads > tp && !exchanges_heads(plan))
-		tp = heads; /* of a plan that splits nothing else */
+		tp = heads; /* a plan without other splits */
 	if (dp && n && n % (dp * tp) == 0)
 		cp = n / (dp * tp);
 	if (!regular || !dp || dp * tp * cp != n || n * ranks != g.n_devices)
@@ -417,7 +417,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	return g;
 }
 
-/* "5 stages of 4+4+4+2+2 devices", or "placement on 3 devices" where there is one stage. */
+/* "5 stages of 4+4+4+2+2 devices", or "placement on 3 devices" for one stage. */
 static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices, struct mq_arena *arena)
 {
 	enum { MOST = 10 };

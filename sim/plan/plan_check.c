@@ -1,4 +1,4 @@
-/* plan_check.c - the rules that every plan of a model on a cluster must keep. See plan.h.
+/* plan_check.c - the rules for all plans of a model on a cluster. See plan.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -70,7 +70,7 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
 
-/* Decisions that need what the plan has not. */
+/* Decisions without what they need in the plan. */
 static enum mq_status check_decisions(const struct mq_plan *plan, const struct mq_train *train, uint32_t stages,
 				      struct mq_err *err)
 {
@@ -127,7 +127,7 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 	MQ_EACH_IN(model, op, edge) {
 		const struct mq_op *u = &model->op[edge->src];
 
-		/* Explicit backward ops walk the stages the other way. */
+		/* Explicit backward ops traverse the stages in reverse. */
 		if (u->phase != o->phase)
 			continue;
 		uint32_t from = plan->config[plan->config_of[edge->src]].stage;

@@ -1,8 +1,7 @@
-/* plan_form.c - a plan read back into stages and a shape: what a launcher with one degree of each kind can be told of
- * it. See plan.h.
+/* plan_form.c - converts a plan back into stages and a shape, for launchers with one degree of each kind. See plan.h.
  *
- * A launcher can say exactly the plans that mq_plan_from_shape builds. So the degrees are read off, the shape is built
- * again, and the two are compared op by op: nothing passes that would run as another plan.
+ * Such a launcher can express exactly the plans that mq_plan_from_shape builds. So the degrees are read off the plan,
+ * the shape is built again, and both are compared op by op: no plan passes that would run as another one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -43,7 +42,7 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 	return MQ_OK;
 }
 
-/* Each layer whole in one stage; counts them. */
+/* Checks that each layer is in one stage; counts the layers. */
 static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_model *model, struct mq_plan_stage *stage,
 				  struct mq_arena *arena, struct mq_err *err)
 {
@@ -63,8 +62,8 @@ static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_mo
 	return MQ_OK;
 }
 
-/* A first or last stage without layers may have nothing that tensor parallelism splits: its ranks are in
- * groups as those of the others are. */
+/* A first or last stage without layers may have nothing for tensor parallelism to split; its ranks then form the same
+ * groups as those of other stages. */
 static void fill_ends(struct mq_plan_stage *stage, uint32_t n)
 {
 	uint32_t like = 0;
@@ -115,7 +114,7 @@ static bool same_config(const struct mq_config *a, const struct mq_config *b)
 	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
 }
 
-/* The first op that the two plans treat differently, or MQ_NONE. */
+/* The first op with different configurations in the two plans, or MQ_NONE. */
 static uint32_t first_difference(const struct mq_plan *a, const struct mq_plan *b, struct mq_arena *arena)
 {
 	uint32_t *same = mq_arena_array(arena, a->n_configs + 1, uint32_t); /* config of b, + 1 */
@@ -132,7 +131,7 @@ static uint32_t first_difference(const struct mq_plan *a, const struct mq_plan *
 	return MQ_NONE;
 }
 
-/* Sequence parallelism (1) and a split vocabulary (2), as the splits show them. */
+/* Sequence parallelism (1) and a split vocabulary (2), read off the splits. */
 static int guess_flags(const struct mq_plan *plan, const struct mq_model *model, uint32_t cp)
 {
 	int flags = 0;
@@ -200,7 +199,7 @@ enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_mode
 	MQ_TRY(one_degree(stage, n_stages, err));
 	read_shape(plan, model, stage, n_stages, arena, shape);
 	int guess = guess_flags(plan, model, shape->cp);
-	uint32_t etp = 0; /* tensor-parallel degree of experts, 0 = there are none */
+	uint32_t etp = 0; /* tensor-parallel degree of experts, 0 = no experts */
 	for (uint32_t i = 0; i < n_stages; i++)
 		etp = stage[i].etp > etp ? stage[i].etp : etp;
 	for (int other = 0; other < (etp ? 8 : 4); other++) { /* the guess first */

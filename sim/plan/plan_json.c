@@ -6,10 +6,9 @@
  *                 "sync": "allreduce", "recompute": "none"}],
  *    "ops": [{"from": "embedding", "to": "loss", "config": 0}]}
  *
- * A device is a rank or a name. "ops" runs from one op to another in model order ("to" may be left out for one op);
- * later entries override earlier ones, and every op must be named. Everything but
- * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A device is a rank or a name. An entry of "ops" is a range of ops in model order (without "to": one op); later
+ * entries override earlier ones, and every op must be covered. All keys except "configs" and "ops" are optional. An
+ * unknown key is an error, so that no typing error goes unnoticed. SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <string.h>
 
@@ -42,7 +41,7 @@ static enum mq_status read_bool(const struct reading *r, const json_t *value, co
 	return MQ_OK;
 }
 
-/* A name out of an enumeration; the message lists what there is. */
+/* A name of an enumeration; the error lists the names. */
 static enum mq_status read_name(const struct reading *r, const json_t *value, const char *what,
 				const char *(*name_of)(int), int n, uint8_t *out)
 {
@@ -223,7 +222,7 @@ static enum mq_status read_decision(const struct reading *r, enum mq_decision_id
 		MQ_TRY(read_number(r, value, row->name, &number));
 	}
 	r->plan->explicit |= row->bit & MQ_EXPLICIT_ALL;
-	mq_plan_set_value(r->plan, d, flag + named + whole + number); /* one of them */
+	mq_plan_set_value(r->plan, d, flag + named + whole + number); /* only one is not 0 */
 	return MQ_OK;
 }
 

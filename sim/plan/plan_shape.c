@@ -30,8 +30,8 @@ static bool feeds_loss(const struct mq_model *model, uint32_t op)
 
 static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab);
 
-/* Are all inputs that carry activations split by features? Those of GEMMs are asked first, which answer at
- * once: a sum with what went around a layer would else ask through all layers before it. */
+/* Are all inputs with activations split by features? Outputs of GEMMs are checked first, since they answer at once:
+ * else a residual sum would recurse through all layers before it. */
 static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
 {
 	bool any = false;
@@ -47,7 +47,7 @@ static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, 
 	return any;
 }
 
-/* A GEMM by rows; the second one of an adapter is never, its input is brought together. */
+/* Is the GEMM split by rows? The second GEMM of an adapter never is, since its input is gathered. */
 static bool row_parallel(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
 {
 	return model->op[op].adapter != MQ_ADAPTER_OUT && inputs_split(model, op, t, vocab);
@@ -61,8 +61,8 @@ static bool column_parallel(const struct mq_model *model, uint32_t op, uint32_t 
 	       !row_parallel(model, op, t, vocab);
 }
 
-/* Does the op's output come split by features? The recursion ends at GEMMs, norms and inputs, so it is
- * as deep as a chain of element-wise ops. */
+/* Is the op's output split by features? The recursion ends at GEMMs, norms and inputs, so it is as deep as a chain of
+ * element-wise ops. */
 static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
 {
 	const struct mq_op *o = &model->op[op];
@@ -106,7 +106,7 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 			dim = MQ_DIM_OUT;
 		else if (sequence_parallel && !(o->splits & (1u << MQ_DIM_OUT | 1u << MQ_DIM_IN)) &&
 			 may(o, MQ_DIM_SEQ, t))
-			dim = MQ_DIM_SEQ; /* each rank its own tokens, with all weights */
+			dim = MQ_DIM_SEQ; /* each rank has its own tokens and all weights */
 	} else if (o->kind == MQ_OP_EMBEDDING) {
 		if (vocab_parallel && may(o, MQ_DIM_IN, t))
 			dim = MQ_DIM_IN;
@@ -118,10 +118,10 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 	} else if (sequence_parallel && may(o, MQ_DIM_SEQ, t) && o->kind != MQ_OP_ATTENTION && o->kind != MQ_OP_BMM) {
 		dim = MQ_DIM_SEQ;
 	}
-	/* Heads are units; the vocabulary and feature dimensions are padded to a multiple of t. */
+	/* Heads are indivisible; vocabulary and feature dimensions are padded to a multiple of t. */
 	if (dim == MQ_DIM_HEAD && !divides(o, MQ_DIM_HEAD, t))
 		return false;
-	if (dim != MQ_N_DIMS) /* else whole on every rank: always sound */
+	if (dim != MQ_N_DIMS) /* else replicated on every rank, which is always valid */
 		split[dim] = t;
 	return true;
 }
@@ -153,7 +153,7 @@ static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq
 	return MQ_OK;
 }
 
-/* Models without repeated layers are cut where the FLOPs balance, in topological order. */
+/* Splits models without repeated layers by FLOPs, in topological order. */
 static void flop_stages(const struct mq_model *model, uint32_t stages, uint32_t *stage)
 {
 	double total = 0, sum = 0;
@@ -215,7 +215,7 @@ struct degrees {
 	uint32_t dp, tp, pp, cp, ep, virtual;
 };
 
-/* Experts over all ranks of a stage: ep x etp of them, of whole groups of cp x tp, or within each. */
+/* Lays experts out over ep x etp ranks of a stage, which are whole groups of cp x tp or lie inside one. */
 static bool fold_experts(const struct degrees *g, uint32_t tp, uint32_t etp, uint32_t split[MQ_N_DIMS])
 {
 	uint32_t inner = g->cp * tp, ranks = g->ep * etp;
@@ -236,7 +236,7 @@ static uint32_t rank_tp(const struct mq_shape *shape, const struct degrees *g, u
 	return shape->stage_tp ? mq_or_1(shape->stage_tp[rank]) : g->tp;
 }
 
-/* Attention with more heads apart and less of the sequence: the layouts about it say what is exchanged. */
+/* Ulysses: attention splits more heads and less of the sequence; the layouts around it imply the exchange. */
 static bool exchange_heads(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
 			   const struct mq_model *model, const struct mq_op *o, uint32_t split[MQ_N_DIMS])
 {

@@ -1,10 +1,10 @@
-/* plan_times.c - a plan of part of a cluster made as large as all of it: see plan.h.
+/* plan_times.c - scales a plan of a part of a cluster up to the whole: see plan.h.
  *
- * Replicas are multiplied, nothing else: a stage of b replicas becomes one of times x b, its devices those about the
- * same place among as many times more of them. SPDX-License-Identifier: Apache-2.0 */
+ * Only replicas are multiplied: a stage of b replicas becomes one of times x b, on devices at the same relative place.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/plan.h"
 
-/* The devices of a config are `width` neighbours and then those `stride` further on, again and again. */
+/* The devices of a config: `width` neighbours, repeated every `stride`. */
 static bool read_order(const struct mq_config *c, uint32_t *width, uint32_t *stride)
 {
 	const uint32_t *d = c->device;
@@ -19,7 +19,7 @@ static bool read_order(const struct mq_config *c, uint32_t *width, uint32_t *str
 	return c->n_devices % *width == 0 && *stride >= *width && *stride <= INT32_MAX;
 }
 
-/* Windows of `stride` devices, each with `width` of the config: as many times more of these. */
+/* Multiplies the windows of `stride` devices, each with `width` of the config. */
 static bool more_devices(struct mq_config *c, uint32_t times, struct mq_arena *arena)
 {
 	uint32_t width, stride, *device = mq_arena_array(arena, (size_t)times * c->n_devices, uint32_t);

@@ -14,7 +14,7 @@ double mq_reserve_B(const struct mq_question *q, uint32_t device)
 	return (s->reserve_GB + (q->cluster->nvlink ? s->comm_GB : 0)) * 1e9;
 }
 
-/* Does some config exchange gradients, parameters or tokens in every micro-batch? */
+/* Does any config exchange gradients, parameters or tokens in every micro-batch? */
 static bool meets(const struct mq_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -24,8 +24,8 @@ static bool meets(const struct mq_plan *plan)
 	return false;
 }
 
-/* The training options with the work of attention that all ranks of this plan wait for. Replicas of uneven shares
- * count as if these were even. */
+/* The training options with the attention work of the slowest rank under this plan (sequence packing). Replicas with
+ * uneven shares count as even. */
 static const struct mq_train *with_sequence_packing(const struct mq_question *q, const struct mq_plan *plan,
 						    struct mq_arena *arena)
 {

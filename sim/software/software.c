@@ -1,5 +1,5 @@
-/* software.c - see software.h. One table row per field: reader, options, columns of tables of runs and the
- * documentation all come from it. SPDX-License-Identifier: Apache-2.0 */
+/* software.c - see software.h. Reader, options, columns of tables of runs and documentation all come from one
+ * table with a row per field. SPDX-License-Identifier: Apache-2.0 */
 #include "software/software_impl.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
+/* software_defaults.c - applies a software's defaults to a plan, and derives quantities from it. See software.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -7,9 +7,9 @@
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 
-/* Everything but attention and every second GEMM, as torchtitan does it. Of its seven GEMMs a
- * layer (q, k, v, output, gate, up, down) q, k, v are one here, and gate and up: so that each of these is
- * half kept, layers take turns in which half of their GEMMs they keep. */
+/* torchtitan's selective recomputation: everything except attention and every second GEMM. Of its seven GEMMs per layer
+ * (q, k, v, output, gate, up, down), q, k, v are one op here, as are gate and up: to save half of each, layers
+ * alternate in which half of their GEMMs they save. */
 static bool cheap_op(const struct mq_model *model, uint32_t op)
 {
 	uint32_t products = model->op[op].layer;
@@ -54,8 +54,7 @@ static bool again(const struct mq_software *s, const struct mq_model *model, uin
 	return false;
 }
 
-/* Each config that recomputes `from` becomes two: of its ops, those of again[] are computed again, the others keep what
- * they make. */
+/* Splits each config with recomputation `from` in two: its ops in again[] recompute, the others save their outputs. */
 static void divide(enum mq_recompute from, const bool *again, struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t n = plan->n_configs, *twin = mq_arena_array(arena, n, uint32_t), made = n;
@@ -77,7 +76,7 @@ static void divide(enum mq_recompute from, const bool *again, struct mq_arena *a
 			plan->config_of[op] = twin[plan->config_of[op]];
 }
 
-/* Full recomputation of the first layers of each stage alone. */
+/* Full recomputation of only the first layers of each stage. */
 static void recompute_block(const struct mq_model *model, struct mq_arena *arena, struct mq_plan *plan)
 {
 	bool *of = mq_arena_array(arena, plan->n_ops, bool);
@@ -99,7 +98,7 @@ static void recompute_block(const struct mq_model *model, struct mq_arena *arena
 
 /* ---- decisions --------------------------------------------------------------------------------------- */
 
-/* Do the ranks that hold the same part into groups of the software's size, of which each holds all? */
+/* Do the ranks with the same part divide into groups of the software's size? */
 static bool divides(const struct mq_software *s, const struct mq_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
@@ -143,7 +142,7 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 		recompute_block(model, arena, to);
 	if (s->selective == MQ_SELECTIVE_ATTENTION)
 		return;
-	bool *of = mq_arena_array(arena, to->n_ops, bool); /* what else is recomputed */
+	bool *of = mq_arena_array(arena, to->n_ops, bool); /* further recomputed ops */
 	for (uint32_t op = 0; op < to->n_ops; op++)
 		of[op] = again(s, model, op);
 	divide(MQ_RECOMPUTE_SELECTIVE, of, arena, to);
@@ -173,7 +172,7 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 	return asked && !(request->software && mq_software_stores_scores(request->software));
 }
 
-/* Frozen matrices are held as they multiply: those that are not cast as they are. */
+/* Sets the storage type of frozen matrices: the type in which they multiply. */
 void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model *model)
 {
 	const struct mq_software *s = request->software;
@@ -218,7 +217,7 @@ bool mq_software_stores_scores(const struct mq_software *s)
 	return s->attention <= MQ_ATTENTION_FUSED_SOFTMAX;
 }
 
-/* As many as fit into each, until none are left. */
+/* As many layers as fit into each stage, until none are left. */
 static const uint32_t *stages_ceil(uint32_t layers, uint32_t stages, struct mq_arena *arena)
 {
 	uint32_t most = (layers + stages - 1) / stages, left = layers;
@@ -230,12 +229,12 @@ static const uint32_t *stages_ceil(uint32_t layers, uint32_t stages, struct mq_a
 		stage[i] = most < left ? most : left;
 		left -= stage[i];
 		if (!stage[i])
-			return NULL; /* too few layers for that rule: even */
+			return NULL; /* too few layers for this rule: an even split */
 	}
 	return stage;
 }
 
-/* Embedding and head count as a layer each: what is between is dealt out evenly. */
+/* Even split with embedding and head counted as a layer each. */
 static const uint32_t *stages_ends(uint32_t layers, uint32_t stages, struct mq_arena *arena)
 {
 	uint32_t *stage = mq_arena_array(arena, stages, uint32_t);
@@ -247,8 +246,8 @@ static const uint32_t *stages_ends(uint32_t layers, uint32_t stages, struct mq_a
 	return stage;
 }
 
-/* Blocks (embedding, layers, norm, head, cast, loss) go to a stage until their parameters in GEMMs pass its part of
- * all. A layer counts keys and values as wide as queries, and a gate. */
+/* Assigns blocks (embedding, layers, norm, head, cast, loss) to a stage until their GEMM parameters exceed its share. A
+ * layer counts keys and values as wide as queries, and a gate. */
 static uint32_t stages_cost(const struct mq_model *m, uint32_t stages, struct mq_arena *arena, struct mq_shape *shape)
 {
 	double layer = 4.0 * m->heads * m->head_dim * m->hidden + 3.0 * m->ffn * m->hidden;

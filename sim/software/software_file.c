@@ -1,4 +1,4 @@
-/* software_file.c - files of training software: reading, inheritance, what there is. See software.h.
+/* software_file.c - files of training software: reading, inheritance, list of all. See software.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { MAX_ANCESTORS = 16 };
 
-/* Softwares as their files say, for those that inherit from them. */
+/* Software files already read, for those that inherit from them. */
 struct kept {
 	struct mq_software_record *record;
 	uint32_t n, room;
@@ -24,7 +24,7 @@ struct reader {
 	const char *dir;
 	struct mq_arena *arena;
 	struct mq_software_record *record;
-	const char *chain[MAX_ANCESTORS]; /* the software asked for and its parents so far */
+	const char *chain[MAX_ANCESTORS]; /* the requested software and its ancestors so far */
 	uint32_t n_chain;
 	struct kept *kept;       /* or NULL */
 	const char *path, *name; /* of the file being read */
@@ -80,7 +80,7 @@ static enum mq_status bad(const struct reader *r, const char *key, const char *r
 	return mq_bad(r->err, "%s: '%s' %s", r->path, key, remedy);
 }
 
-/* The text of a number, word or truth value; NULL for others. */
+/* The text of a number, word or boolean; NULL: another type. */
 static const char *text_of(const json_t *value, struct mq_arena *arena)
 {
 	if (json_is_string(value))
@@ -194,7 +194,7 @@ static const char *no_or_yes(int i)
 	return i ? "yes" : "no"; /* MQ_WHOLE, MQ_SPLIT */
 }
 
-/* A key that is none: what there is. */
+/* MQ_EINPUT for an unknown key, with the known ones. */
 static enum mq_status no_rule(const struct reader *r, const char *key, const struct list *lists, size_t n)
 {
 	char known[480];
@@ -263,7 +263,7 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 			return mq_bad(r->err, "%s: inherits '%s', which inherits it: a loop", path, parent);
 	if (r->n_chain == MAX_ANCESTORS)
 		return mq_bad(r->err, "%s: more than %d generations", path, MAX_ANCESTORS);
-	if (read_file(r, parent) != MQ_OK) /* of those between, the message names the last */
+	if (read_file(r, parent) != MQ_OK) /* of several ancestors the message names the last */
 		return name == r->chain[0] ? mq_wrap(r->err, "%s: inherits '%s'", path, parent) : r->err->status;
 	r->record->inherits = parent;
 	r->path = path;
@@ -350,7 +350,7 @@ static enum mq_status read_file(struct reader *r, const char *name)
 	return status;
 }
 
-/* A value that an option sets has no file as its source. */
+/* A value set by an option has no source file. */
 static void note_options(struct mq_software_record *record, const char *options, struct mq_arena *arena)
 {
 	for (char *item; (item = mq_text_next(&options, ",;", arena));) {

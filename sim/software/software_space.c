@@ -1,11 +1,11 @@
-/* software_space.c - which plans a training software runs: the rules behind "runs" of its file, one reason in words per
- * rule. See software.h.
+/* software_space.c - the plans that a training software can run: the rules behind "runs" of its file, each with a
+ * reason in words. See software.h.
  *
- * One table of rules serves the verdict of a plan, what engines propose, `runs_in` and `export`: a plan that passes
- * here is one that the software's settings can say. Rules are asked in the order of a launch: the model, the kinds of
- * devices, the shape, its degrees, pipeline, sync, the decisions of the plan, ranks.
+ * One table of rules serves verdicts, proposals of engines, `runs_in` and `export`: a plan that passes can be expressed
+ * by the software's settings. Rules are checked in the order of a launch: model, kinds of devices, shape, degrees,
+ * pipeline, sync, decisions of the plan, ranks.
  *
- * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels.
+ * Not modelled: releases (a file describes one), limits that depend on the sizes of single kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "maquette/question.h"
 
-/* One question: the software, and where the reason goes. */
+/* A check: the software, and the destination of the reason. */
 struct ask {
 	const struct mq_software *s;
 	const struct mq_question *q;
@@ -22,7 +22,7 @@ struct ask {
 };
 
 static bool no(const struct ask *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "NAME <reason>"; false. Searches ask for millions of shapes and for no reasons. */
+/* Writes "NAME <reason>" unless no reason is wanted (searches check millions of shapes); returns false. */
 static bool no(const struct ask *a, const char *format, ...)
 {
 	va_list ap;
@@ -39,7 +39,7 @@ static bool no(const struct ask *a, const char *format, ...)
 	return false;
 }
 
-/* "a, b or c" of the names whose bits are set, last first. */
+/* "a, b or c": the names whose bits are set, last first. */
 static const char *either(uint32_t bits, const char *(*name_of)(int), int n, char text[96])
 {
 	int left = 0;
@@ -68,7 +68,7 @@ static bool has(uint32_t bits, unsigned i)
 
 /* ---- the model ------------------------------------------------------------------------------------- */
 
-/* Wide types train; the others are of operands of GEMMs. */
+/* Wide types are training types, the others types of GEMM operands. */
 enum { TRAINING_DTYPES = 1u << MQ_FP32 | 1u << MQ_TF32 | 1u << MQ_FP16 | 1u << MQ_BF16 | 1u << MQ_FP64 };
 
 static bool is_llama_like(const struct mq_model *m)
@@ -121,7 +121,7 @@ static bool model_runs(const struct ask *a)
 
 /* ---- one set of degrees ------------------------------------------------------------------------------ */
 
-/* How experts are dealt out. */
+/* The layout of experts. */
 static bool experts_run(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
@@ -174,13 +174,13 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return no(a, p->vocab_parallel ?
 				     "keeps the vocabulary whole under tensor parallelism; this plan splits it" :
 				     "splits the vocabulary over tensor parallelism; this plan does not");
-	/* Megatron core and its kin refuse the other combination: tokens would be routed several times. */
+	/* Megatron core and its derivatives refuse the combination: tokens would be routed several times. */
 	if (a->q->model->experts && !p->sequence_parallel && !r->placement && r->sequence & MQ_SPLIT)
 		return no(a, "runs mixtures under tensor parallelism only with norms split along the sequence");
 	return true;
 }
 
-/* The first stage of n whose layers are not as the software deals them out; n = none. */
+/* The first of n stages whose layers differ from the software's split; n = none. */
 static uint32_t first_other(const struct mq_shape *p, const struct mq_shape *own, uint32_t layers, uint32_t n,
 			    uint32_t *want)
 {
@@ -192,7 +192,7 @@ static uint32_t first_other(const struct mq_shape *p, const struct mq_shape *own
 	return n;
 }
 
-/* Is this how the software deals out layers to more stages, of which the last ones idle? */
+/* Is it the software's split of layers over more stages, of which the last ones idle? */
 static bool run_of_more(const struct ask *a, const struct mq_shape *p, uint32_t n, struct mq_arena *scratch)
 {
 	uint32_t layers = a->q->model->n_layers, busy = n, want;
@@ -206,7 +206,7 @@ static bool run_of_more(const struct ask *a, const struct mq_shape *p, uint32_t 
 	return false;
 }
 
-/* Has each stage the layers that the software gives it? A shape without layers: has each stage work? */
+/* Does each stage have the layers of the software's split? In a shape without layers: does each stage have work? */
 static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n)
 {
 	uint32_t layers = a->q->model->n_layers, want = 0;
@@ -255,8 +255,8 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 	return layers_run(a, p, pp * chunks);
 }
 
-/* Mixed precision may be a matter of what shards the parameters: torchtitan/distributed/utils.py, maybe_enable_amp, has
- * autocast only where there is neither FSDP nor tensor or pipeline parallelism. */
+/* Mixed precision may depend on what shards the parameters: torchtitan uses autocast only without FSDP, tensor and
+ * pipeline parallelism (torchtitan/distributed/utils.py, maybe_enable_amp). */
 static bool half_runs(const struct ask *a, const struct mq_shape *p, bool whole)
 {
 	uint32_t tp = mq_or_1(p->tp), pp = mq_or_1(p->pp);
@@ -293,7 +293,7 @@ static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 	return half_runs(a, p, p->sync == MQ_SYNC_ALLREDUCE);
 }
 
-/* Every replica the same whole number of samples. */
+/* All replicas need the same integer number of samples. */
 static bool samples_run(const struct ask *a, const struct mq_shape *p)
 {
 	double each = a->q->train->batch / mq_or_1(p->micro_batches) / mq_or_1(p->dp);
@@ -312,7 +312,7 @@ static bool degrees_run(const struct ask *a, const struct mq_shape *p)
 
 /* ---- decisions of a plan ----------------------------------------------------------------------- */
 
-/* MQ_NEEDS_... that a plan of these degrees has. */
+/* The MQ_NEEDS_... that a plan of these degrees meets. */
 static uint32_t properties(const struct mq_shape *p)
 {
 	return ((uint64_t)p->dp * p->cp > 1 ? MQ_NEEDS_REPLICAS : 0) | (p->tp > 1 ? MQ_NEEDS_TENSOR : 0) |
@@ -321,13 +321,13 @@ static uint32_t properties(const struct mq_shape *p)
 	       (p->recompute == MQ_RECOMPUTE_FULL ? MQ_NEEDS_RECOMPUTE : 0);
 }
 
-/* A decision of the plan, or the software's where the plan leaves it. */
+/* A decision of the plan, by default the software's. */
 static double decided(const struct ask *a, const struct mq_plan *plan, enum mq_decision_id id)
 {
 	return mq_plan_leaves(plan, id) ? mq_software_default(a->s, id) : mq_plan_value(plan, id);
 }
 
-/* What the decisions need of the rest. */
+/* Checks the requirements of decisions on the rest of the plan. */
 static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
 	bool offload = decided(a, plan, MQ_DECISION_OFFLOAD_OPTIMIZER) > 0;
@@ -354,7 +354,7 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	return true;
 }
 
-/* Has the software a setting for each decision that the plan takes otherwise than the software would? */
+/* Does the software have a setting for each decision that differs from its default? */
 static bool decisions_run(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
 	uint32_t bits = 0, lacks = ~properties(p);
@@ -370,7 +370,7 @@ static bool decisions_run(const struct ask *a, const struct mq_plan *plan, const
 
 /* ---- the form of a plan -------------------------------------------------------------------------------- */
 
-/* Ranks in this order: does each machine's come in one run, no device twice? */
+/* In this order of ranks, are each machine's ranks contiguous, and no device used twice? */
 struct walk {
 	const struct mq_cluster *cluster;
 	bool *seen_node, *seen_device;
@@ -443,7 +443,7 @@ void mq_plan_form(const struct mq_question *q, const struct mq_plan *plan, struc
 	snprintf(f->why, sizeof(f->why), "%.255s", why.text);
 }
 
-/* Stages of degrees of their own: each by itself, as far as one shape can say it. */
+/* Stages with different degrees: checks each stage as a shape. */
 static bool stages_run(const struct ask *a, const struct mq_plan *plan, const struct mq_plan_form *f)
 {
 	for (uint32_t i = 0; i < f->n_stages; i++) {
@@ -467,7 +467,7 @@ static bool stages_run(const struct ask *a, const struct mq_plan *plan, const st
 	return true;
 }
 
-/* Plans of single ops: the sync and recomputation of each config. */
+/* Plans by op: checks sync and recomputation of each config. */
 static bool configs_run(const struct ask *a, const struct mq_plan *plan)
 {
 	const struct mq_software_space *r = &a->s->runs;
