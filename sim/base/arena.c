@@ -16,7 +16,8 @@ struct mq_arena_block {
 	_Alignas(16) unsigned char data[];
 };
 
-/* Where the kernel has them; runs of millions of tasks spend a third of their time in faults on small ones. */
+/* Huge pages, if the kernel has them: with small ones, runs of millions of tasks spend a third of their time in page
+ * faults. */
 static void use_large_pages(void *block, size_t size)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)block + page - 1) & ~(page - 1);
@@ -53,7 +54,7 @@ static size_t aligned(size_t size)
 	return (size + 15) & ~(size_t)15;
 }
 
-/* `size` is aligned; what lies there is left as it is. */
+/* size: aligned. The memory is not cleared. */
 static void *take(struct mq_arena *arena, size_t size)
 {
 	if (!arena->block || arena->block->size - arena->used < size)
@@ -87,7 +88,7 @@ struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena)
 
 void mq_arena_rewind(struct mq_arena *arena, struct mq_arena_mark mark)
 {
-	/* The newest block is the largest: where everything is given back, keep that one. */
+	/* The newest block is the largest: a full rewind keeps that one. */
 	if (!mark.block && arena->block) {
 		struct mq_arena_block *old = arena->block->older;
 		while (old) {
@@ -148,7 +149,7 @@ void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t 
 	unsigned char *old = array, *end = arena->block ? arena->block->data + arena->used : NULL, *bigger = old;
 
 	if (old && old + had == end && arena->block->size - arena->used >= whole - had)
-		arena->used += whole - had; /* it lies last, and there is room behind it */
+		arena->used += whole - had; /* it is the last allocation, with room after it */
 	else
 		bigger = take(arena, whole);
 	if (count && bigger != old)
@@ -182,7 +183,7 @@ static uint32_t item(const uint32_t *array, size_t at_B)
 void mq_csr_make(struct mq_arena *arena, uint32_t n, uint32_t n_items, const uint32_t *key, const uint32_t *value,
 		 size_t stride, uint32_t **first, uint32_t **list)
 {
-	/* counts two further on, so that the next place of row k is at[k + 1], which ends as the start of row k + 1 */
+	/* counts are shifted by two, so that at[k + 1] is the next place of row k and ends as the start of row k + 1 */
 	uint32_t *at = *first = mq_arena_array(arena, (size_t)n + 2, uint32_t);
 
 	*list = mq_arena_array(arena, n_items, uint32_t);

@@ -1,5 +1,5 @@
-/* args.c - see args.h. argp finds the options and prints --help; its "Try `... --help'" text is kept for what only
- * getopt can see (a missing value). SPDX-License-Identifier: Apache-2.0 */
+/* args.c - see args.h. argp finds the options and prints --help; its "Try `... --help'" text remains for errors that
+ * only getopt sees (a missing value). SPDX-License-Identifier: Apache-2.0 */
 #include "base/args.h"
 
 #include <argp.h>
@@ -17,7 +17,7 @@ enum { MAX_ROWS = 128, FIRST_KEY = 1000 };
 
 /* ---- values ----------------------------------------------------------------------------------------------- */
 
-/* The word of that index, NULL beyond the last. */
+/* The word of an index; NULL: beyond the last. */
 static const char *word(const struct mq_arg *row, int index, char text[32])
 {
 	const char *w = row->words;
@@ -113,7 +113,7 @@ static enum mq_status set_number(const struct mq_arg *row, double *at, const cha
 	return MQ_OK;
 }
 
-/* The index of a word or of its other name, in whatever case where it is kept as an index; -1: it is none. */
+/* The index of a word or its alias, ignoring case if it is stored as an index; -1: unknown. */
 static int find_word(const struct mq_arg *row, const char *text)
 {
 	const char *name, *also = row->also ? row->also : "";
@@ -174,7 +174,7 @@ enum mq_status mq_arg_set(const struct mq_arg *row, void *target, const char *pr
 		snprintf(option, sizeof(option), "%s%s", prefix ? prefix : "", row->name);
 		return mq_arg_push(option, (struct mq_list *)at, text, err);
 	case MQ_ARG_WHOLE:
-		if (!prefix) /* a share of a batch may be no whole number */
+		if (!prefix) /* a share of a batch may be fractional */
 			return set_number(row, (double *)at, prefix, text, err);
 		return set_whole(row, at, prefix, text, err);
 	case MQ_ARG_INT:
@@ -297,10 +297,10 @@ enum mq_status mq_args_decode(const struct mq_arg *rows, void *target, const cha
 /* ---- command lines ---------------------------------------------------------------------------------------- */
 
 struct parsing {
-	const struct mq_arg *row[MAX_ROWS]; /* of all tables; that of key FIRST_KEY + i is the i-th */
+	const struct mq_arg *row[MAX_ROWS]; /* of all tables; key FIRST_KEY + i is the i-th */
 	void *target[MAX_ROWS];
 	uint32_t n;
-	uint32_t words; /* without --, so far */
+	uint32_t words; /* words without -- so far */
 	struct mq_arena arena;
 	struct mq_err *err;
 };
@@ -310,7 +310,7 @@ static bool takes_value(const struct mq_arg *row)
 	return row->type != MQ_ARG_FLAG && row->type != MQ_ARG_SWITCH;
 }
 
-/* The default as text; NULL where there is none, or where the description says it. */
+/* The default as text; NULL: none, or part of the description. */
 static const char *default_of(const struct mq_arg *row, struct mq_arena *arena)
 {
 	char text[32];
@@ -332,7 +332,7 @@ static bool has_words(const struct mq_arg *row)
 	return row->type == MQ_ARG_WORD || row->type == MQ_ARG_CHOICE;
 }
 
-/* The description, the words to choose from and the default. */
+/* Description, known words and default. */
 static const char *help_of(const struct mq_arg *row, struct mq_arena *arena)
 {
 	const char *help = row->help, *w, *initial = default_of(row, arena);
@@ -343,7 +343,7 @@ static const char *help_of(const struct mq_arg *row, struct mq_arena *arena)
 	return initial ? mq_arena_printf(arena, "%s (default %s)", help, initial) : help;
 }
 
-/* The rows of all tables as argp wants them: words without -- have none. */
+/* The rows of all tables for argp, without those of words without --. */
 static void list_options(const struct mq_args *args, struct parsing *p, struct argp_option *option)
 {
 	int group = 0;
@@ -373,7 +373,7 @@ static bool is_option(const struct mq_arg *row)
 	return row->type != MQ_ARG_GROUP && !(row->flags & MQ_ARG_POSITIONAL);
 }
 
-/* A word without --: the next row of such words takes it; a list takes all that are left. */
+/* A word without -- goes to the next row of such words; a list takes all remaining ones. */
 static enum mq_status take_word(struct parsing *p, const char *text)
 {
 	uint32_t left = p->words++;
@@ -403,7 +403,7 @@ static void put_member(const char *key, const char *text)
 	mq_json_put_text(stdout, text);
 }
 
-/* --help as a program reads it: the members of a command's object. */
+/* --help as JSON: the members of a command's object. */
 static void print_json(const struct mq_args *args, struct parsing *p)
 {
 	static const char *const types[] = {
@@ -460,7 +460,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	return status == MQ_OK ? 0 : EINVAL;
 }
 
-/* The option that a word names or begins, as getopt finds it; NULL and *other: it begins two. */
+/* The option that a word names or abbreviates, as in getopt; NULL and *other: ambiguous. */
 static const char *find_long(const struct parsing *p, const char *text, const char **other, bool *value)
 {
 	static const char *const own[] = { "help", "usage", "version" };
@@ -484,7 +484,7 @@ static const char *find_long(const struct parsing *p, const char *text, const ch
 	return found;
 }
 
-/* What argp itself would refuse with three lines and the end of the process: words may come from a job file. */
+/* Errors for which argp would print three lines and end the process; words may come from a job file. */
 static enum mq_status check_long(const struct parsing *p, const char *program, const char *arg)
 {
 	const char *names[MAX_ROWS + 1], *other, *found;
@@ -528,7 +528,7 @@ static enum mq_status parse_all(struct parsing *p, const struct argp *argp, cons
 		if (!strncmp(argv[i], "--", 2))
 			MQ_TRY(check_long(p, name, argv[i] + 2));
 	}
-	argv[0] = name; /* that --help shows */
+	argv[0] = name; /* the name in --help */
 	argp_err_exit_status = MQ_EINPUT;
 	p->err->status = MQ_OK;
 	error_t bad = argp_parse(argp, argc, argv, 0, NULL, p);

@@ -15,7 +15,7 @@ enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };
 struct reader {
 	struct mq_arena *arena;
 	struct mq_csv *csv;
-	char *at; /* in the text, which becomes that of the cells */
+	char *at; /* in the text, in which the cells are built */
 	uint32_t header_room, cell_room, line_room, first_room;
 	uint32_t n_cells, n_firsts, line;
 	uint32_t long_line; /* the first row that has more cells than the header, or 0 */
@@ -26,7 +26,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Moves a quoted text to where its quote stood. False: it does not end. */
+/* Moves a quoted text to the place of its quote. False: unterminated. */
 static bool unquote(struct reader *r, char **to)
 {
 	for (char *at = r->at + 1; *at; *(*to)++ = *at++) {
@@ -39,7 +39,7 @@ static bool unquote(struct reader *r, char **to)
 	return false;
 }
 
-/* Ends the next cell in place, without the blanks around it; *end gets what stood behind it. */
+/* Terminates the next cell in place, without surrounding blanks; *end: the character after it. */
 static enum mq_status next_cell(struct reader *r, const char **cell, char *end, struct mq_err *err)
 {
 	char *from = r->at, *to;
@@ -109,7 +109,7 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 	memset(csv, 0, sizeof(*csv));
 	csv->path = mq_arena_strdup(arena, path);
 	MQ_TRY(mq_text_read(path, MOST_MB, arena, &r.at, &size, err));
-	if (!strncmp(r.at, "\xef\xbb\xbf", 3)) /* spreadsheets begin so */
+	if (!strncmp(r.at, "\xef\xbb\xbf", 3)) /* the byte-order mark of spreadsheets */
 		r.at += 3;
 	MQ_TRY(read_all(&r, err));
 	if (csv->n_columns > MOST_COLUMNS)

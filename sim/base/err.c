@@ -14,7 +14,7 @@ enum mq_status mq_fail(struct mq_err *err, enum mq_status status, const char *fo
 		vsnprintf(err->text, sizeof(err->text), format, ap);
 		va_end(ap);
 		err->status = status;
-		for (char *c = err->text; *c; c++) /* one line per error, whatever the input held */
+		for (char *c = err->text; *c; c++) /* one line per error, for any input */
 			if ((unsigned char)*c < ' ')
 				*c = ' ';
 	}

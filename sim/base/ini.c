@@ -8,7 +8,7 @@
 
 static const char plain[] = "ntr\"\\", meant[] = "\n\t\r\"\\";
 
-/* Would the reader take something else for it? */
+/* Would the reader read it as something else? */
 static bool needs_quotes(const char *value)
 {
 	size_t n = strlen(value);
@@ -48,7 +48,7 @@ void mq_ini_put(FILE *file, const char *key, const char *value)
 	fputc('\n', file);
 }
 
-/* Cuts blanks off both ends, in place. */
+/* Trims blanks at both ends, in place. */
 static char *trim(char *text)
 {
 	size_t n = strlen(text);
@@ -58,7 +58,7 @@ static char *trim(char *text)
 	return text + strspn(text, " \t\r\v\f");
 }
 
-/* A value in quotes, in place; false: it does not end, or more follows. */
+/* A quoted value, in place; false: unterminated, or text follows. */
 static bool unquote(char *value)
 {
 	char *to = value, *at = value + 1;
@@ -117,7 +117,7 @@ enum mq_status mq_ini_read(const char *path, struct mq_arena *arena, mq_ini_take
 	size_t size;
 
 	MQ_TRY(mq_text_read(path, 16, arena, &text, &size, err));
-	if (!strncmp(text, "\xef\xbb\xbf", 3)) /* the mark that some editors begin files with */
+	if (!strncmp(text, "\xef\xbb\xbf", 3)) /* the byte-order mark of some editors */
 		text += 3;
 	for (char *line = text; line && *line; line = next) {
 		next = strchr(line, '\n');

@@ -42,7 +42,7 @@ const char *mq_nearest(const char *word, const char *const *names)
 	const char *best = NULL;
 	size_t length = strlen(word);
 	uint32_t least = (uint32_t)length / 2 + 1;
-	const char *begun = NULL; /* the shortest name that begins with the word: nearer than any slip */
+	const char *begun = NULL; /* the shortest name that begins with the word: nearer than any misspelling */
 
 	for (; *names; names++) {
 		uint32_t d = edit_distance(word, *names);
@@ -108,7 +108,7 @@ void mq_opt_defaults(const struct mq_opt *opts, void *target)
 			put(o, target, o->initial);
 }
 
-/* The row of that name. A value that brings its unit needs none in the key: nic=400Gb/s is nic_GBps=50. */
+/* The row of a name. With a unit in the value, the key needs none: nic=400Gb/s is nic_GBps=50. */
 static const struct mq_opt *find(const struct mq_opt *opts, const char *key, const char *value)
 {
 	size_t n = strlen(key);

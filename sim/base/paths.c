@@ -37,7 +37,7 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 		"", "/..", "/../..", "/../lib/maquette", "/../share/maquette", "/../../.."
 	};
 	const char *base = own_dir(arena);
-	/* What the build folder holds is plug-ins; "plots" in it are drawn ones. */
+	/* The build folder holds plug-ins; its "plots" are figures. */
 	bool built = !strcmp(kind, "engines") || !strcmp(kind, "executors");
 
 	for (size_t i = built ? 0 : 1; i < sizeof(places) / sizeof(*places); i++) {

@@ -24,15 +24,15 @@ struct reader {
 	struct mq_err *err;
 };
 
-/* What an opcode does with the stack of values. */
+/* The effect of an opcode on the stack of values. */
 enum does {
-	NUMBER, /* an integer of `n` bytes, that of four with its sign */
-	LONG,   /* one of as many bytes as a number of `n` says */
+	NUMBER, /* an integer of `n` bytes, signed if four */
+	LONG,   /* an integer whose length is a number of `n` bytes */
 	REAL,   /* eight bytes, big endian */
-	TEXT,   /* as long as a number of `n` bytes says */
+	TEXT,   /* a text whose length is a number of `n` bytes */
 	LINE,   /* a number or a text up to the end of the line */
-	VALUE,  /* a new value, `n` its truth */
-	SKIP,   /* so many bytes */
+	VALUE,  /* a new value, of truth `n` */
+	SKIP,   /* skips `n` bytes */
 	MARK,
 	GATHER, /* the last `n` values, or (0) those since the last mark, go into a new list or dict, */
 	EXTEND, /* or into the one before them, */
@@ -118,7 +118,7 @@ static enum mq_status take(struct reader *r, uint64_t n, const unsigned char **b
 	return MQ_OK;
 }
 
-/* The next n bytes as a number, the least first. */
+/* The next n bytes as a little-endian number. */
 static enum mq_status take_number(struct reader *r, uint32_t n, uint64_t *value)
 {
 	const unsigned char *bytes = NULL;
@@ -207,7 +207,7 @@ static enum mq_status read_line(struct reader *r, const struct opcode *o)
 	return MQ_OK;
 }
 
-/* Where the last n values begin, outside any mark; n = 0: those since the last mark, which goes. */
+/* The index of the last n values, after any mark; n = 0: of those since the last mark, which is removed. */
 static enum mq_status lasts(struct reader *r, uint32_t n, uint32_t *first)
 {
 	uint32_t mark = r->n_marks ? r->mark[r->n_marks - 1] : 0;
@@ -221,7 +221,7 @@ static enum mq_status lasts(struct reader *r, uint32_t n, uint32_t *first)
 	return MQ_OK;
 }
 
-/* Values from `first` on go into a new list or dict, or into the one before them. */
+/* Moves values from `first` on into a new list or dict, or into the one before them. */
 static enum mq_status gather(struct reader *r, const struct opcode *o, uint32_t first)
 {
 	struct mq_pickle *to = o->does == GATHER            ? mq_arena_array(r->arena, 1, struct mq_pickle) :
@@ -326,7 +326,7 @@ static enum mq_status refuse(struct reader *r, unsigned char code)
 			   mq_arena_printf(r->arena, "%#x is no opcode of a pickle", code));
 }
 
-/* The whole file; it ends with '.' and leaves one value. */
+/* Reads the whole file, which ends with '.' and leaves one value. */
 static enum mq_status run(struct reader *r, struct mq_pickle **value)
 {
 	const struct opcode *of[256] = { NULL };
@@ -404,7 +404,7 @@ static void put_number(FILE *f, uint64_t value)
 		put_little(f, value, 4);
 		return;
 	}
-	fputs("\x8a\x09", f); /* nine bytes: the sign is in the last */
+	fputs("\x8a\x09", f); /* nine bytes, the last with the sign */
 	put_little(f, value, 8);
 	fputc(0, f);
 }

@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 
-/* Digits and a point, few enough that one division of whole numbers rounds as strtod does: most cells of tables, in a
- * tenth of its time. */
+/* Digits and a point, few enough that one division of integers rounds as strtod: most cells of tables, in a tenth of
+ * its time. */
 static bool parse_short(const char *text, double *value)
 {
 	double digits = 0, scale = 1;
@@ -63,12 +63,12 @@ bool mq_parse_u64(const char *text, uint64_t *value)
 
 enum kind { BYTES, RATE, TIME, SPEED, POWER, ENERGY, MONEY };
 
-/* What may stand behind the prefix. Case counts only where a bit and a byte differ by it. */
+/* Units after the prefix. Case only matters where it separates bit and byte. */
 static const struct {
 	const char *name;
 	enum kind kind;
 	double size;
-	bool exact; /* case counts */
+	bool exact; /* case matters */
 } units[] = {
 	{ "B/s", RATE, 1, true },     { "b/s", RATE, .125, true },    { "Bps", RATE, 1, true },
 	{ "bps", RATE, .125, true },  { "bit/s", RATE, .125, false }, { "byte/s", RATE, 1, false },
@@ -173,7 +173,7 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 	uint32_t room = 0, line = 1;
 	double alone;
 	bool listed = strchr(text, ',') && (isdigit((unsigned char)*text) || *text == '.');
-	bool list = listed || mq_parse_f64(text, &alone); /* else the name of a file */
+	bool list = listed || mq_parse_f64(text, &alone); /* else a file name */
 
 	*number = NULL;
 	*n = 0;

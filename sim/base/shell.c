@@ -7,7 +7,7 @@
 
 enum { MAX_DEPTH = 64, MOST_VARIABLES = 2000 };
 
-/* Text that grows; beyond the limit nothing is added and the shell is full. */
+/* Appends to a growing text; beyond the limit it adds nothing and marks the shell as full. */
 struct text {
 	char *c;
 	size_t n, room;
@@ -223,7 +223,7 @@ static bool as_number(struct mq_shell *s, const char *c, const char *end, struct
 	return true;
 }
 
-/* "$((1 + 2))", "$(expr 1 + 2)"; of other commands the output is not known. */
+/* Evaluates "$((1 + 2))", "$(expr 1 + 2)"; the output of other commands is unknown. */
 static bool substituted(struct mq_shell *s, const char *c, const char *end, struct mq_shell_list *v)
 {
 	if (c[2] == '(' && end - c > 5 && end[-2] == ')')
@@ -232,7 +232,7 @@ static bool substituted(struct mq_shell *s, const char *c, const char *end, stru
 	return !strncmp(c, "expr ", 5) && as_number(s, c + 5, end - 1, v);
 }
 
-/* The value of a name: of a function's argument, of a variable; NULL: it has none. */
+/* The value of a function's argument or a variable; NULL: none. */
 static const struct mq_shell_list *look_up(struct mq_shell *s, const char *name, size_t n, struct mq_shell_list *room,
 					   bool *unsure)
 {
@@ -274,7 +274,7 @@ static void take(struct mq_shell *s, const struct mq_shell_list *from, struct mq
 		mq_shell_push(s, to, from->word[i]);
 }
 
-/* What stands behind the name in "${NAME...}", up to `last`. */
+/* Applies the operator after the name in "${NAME...}", up to `last`. */
 static bool operate(struct mq_shell *s, const char *name, size_t n, const struct mq_shell_list *have, bool unsure,
 		    const char *rest, const char *last, struct mq_shell_list *v)
 {
@@ -306,7 +306,7 @@ static bool operate(struct mq_shell *s, const char *name, size_t n, const struct
 	return false;
 }
 
-/* What "$..." stands for; false: not known. `all`: its words stay apart in quotes. */
+/* The value of "$..."; false: unknown. all: its words stay separate in quotes. */
 static bool value_of(struct mq_shell *s, const char *c, const char *end, struct mq_shell_list *v, bool *all)
 {
 	bool braces = c[1] == '{', count = braces && c[2] == '#' && end - c > 4, unsure;
@@ -336,7 +336,7 @@ static bool value_of(struct mq_shell *s, const char *c, const char *end, struct 
 		if (have)
 			take(s, have, v);
 		if (have && !whole && !*all && have->n > 1 && *name != '*')
-			v->n = 1; /* an array's name alone is its first */
+			v->n = 1; /* an array's name alone is its first element */
 		return have;
 	}
 	return operate(s, name, n, have, unsure, rest, last, v);
@@ -362,7 +362,7 @@ static void add(struct mq_shell *s, struct field *f, const char *c, size_t n)
 	f->begun = true;
 }
 
-/* A value in the middle of a word: its own words stay apart where nothing quotes them. */
+/* Inserts a value into a word; unquoted, it is split into words. */
 static void add_value(struct mq_shell *s, struct field *f, const struct mq_shell_list *v, bool quoted, bool all,
 		      bool split, struct mq_shell_list *out)
 {
@@ -390,7 +390,7 @@ static void add_value(struct mq_shell *s, struct field *f, const struct mq_shell
 void mq_shell_expand(struct mq_shell *s, const char *c, const char *end, bool split, struct mq_shell_list *out)
 {
 	struct field f = { { NULL, 0, 0 }, !split };
-	bool quoted = false, none = false; /* none: "$@" of no arguments is no word */
+	bool quoted = false, none = false; /* none: "$@" without arguments gives no word */
 
 	if (s->depth > MAX_DEPTH) {
 		s->full = true;
@@ -415,7 +415,7 @@ void mq_shell_expand(struct mq_shell *s, const char *c, const char *end, bool sp
 			add(s, &f, next, *next != '\n');
 			next++;
 		} else if (*c == '$' && !quoted && next < end && strchr("'\"", *next)) {
-			/* $'...': the quote comes next */
+			/* $'...': the quote follows */
 		} else if (*c == '$' && next < end && (next = behind_dollar(c, end)) > c + 1) {
 			struct mq_shell_list v = { NULL, 0, 0 };
 			bool all;
@@ -475,7 +475,7 @@ void mq_shell_assign(struct mq_shell *s, const char *name, size_t n, const struc
 		v->value = now;
 		v->unsure = v->unsure && append;
 	} else if (v->unsure || !same(&v->value, &now)) {
-		take(s, value, &v->value); /* all that it may be */
+		take(s, value, &v->value); /* all its possible values */
 		v->unsure = true;
 	}
 }

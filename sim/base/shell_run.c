@@ -1,5 +1,5 @@
-/* shell_run.c - commands: which are run, and in which order; see shell.h. Recursive descent over Bash's grammar, as far
- * as launch scripts go. SPDX-License-Identifier: Apache-2.0 */
+/* shell_run.c - runs the commands of a script; see shell.h. Recursive descent over the part of Bash's grammar that
+ * launch scripts use. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 
 enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500, MOST_TESTED = 1000 };
 
-/* What a command came to: a test may hang on what nobody knows. */
+/* The result of a command: a test may depend on unknown values. */
 enum truth { NO, YES, MAYBE };
 
 static const char *run_list(struct mq_shell *s, const char *c, const char *const *ends, enum truth *last);
 
 /* ---- between words ---------------------------------------------------------------------------------------- */
 
-/* Blanks and comments; behind a line with <<WORD, its document. */
+/* Skips blanks and comments; after a line with <<WORD, its here-document. */
 static const char *skip_blank(struct mq_shell *s, const char *c, bool lines)
 {
 	for (;;) {
@@ -70,8 +70,8 @@ static bool known(const char *word)
 
 static enum truth not(enum truth t) { return t == MAYBE ? MAYBE : t == YES ? NO : YES; }
 
-/* A word of a test; a name that the script does not assign is empty, since it is run without arguments in a bare
- * environment. NULL: not known. */
+/* A word of a test; a variable without assignment is empty, since the script runs without arguments in an empty
+ * environment. NULL: unknown. */
 static const char *resolved(struct mq_shell *s, const char *word)
 {
 	bool braces = word[0] == '$' && word[1] == '{';
@@ -142,7 +142,7 @@ static enum truth test(struct mq_shell *s, const char *const *word, uint32_t n)
 	return n == 3 ? compare(s, word[0], word[1], word[2]) : n ? MAYBE : NO;
 }
 
-/* "[[ ... ]]": && and || stand in it as words. */
+/* "[[ ... ]]", with && and || as words. */
 static const char *double_test(struct mq_shell *s, const char *c, enum truth *last)
 {
 	struct mq_shell_list word = { NULL, 0, 0 };
@@ -185,7 +185,7 @@ static const char *double_sum(struct mq_shell *s, const char *c, enum truth *las
 
 /* ---- compound commands ------------------------------------------------------------------------------------- */
 
-/* A branch: taken, left out, or in doubt. */
+/* A branch: taken, skipped, or undecided. */
 static const char *branch(struct mq_shell *s, const char *c, const char *const *ends, enum truth taken)
 {
 	enum truth last;
@@ -233,7 +233,7 @@ static const char *run_loop(struct mq_shell *s, const char *c, bool until)
 	return expect(s, c, "done");
 }
 
-/* A loop over one word is run; over several, each may be the one. */
+/* A loop over one word runs; over several, each word may be the one that counts. */
 static const char *run_for(struct mq_shell *s, const char *c)
 {
 	static const char *const ends[] = { "done", NULL };
@@ -305,7 +305,7 @@ static const char *run_group(struct mq_shell *s, const char *c, const char *clos
 	return *c == *close ? c + 1 : c;
 }
 
-/* A function is kept, not run. */
+/* Stores a function without running it. */
 static const char *skip_function(struct mq_shell *s, const char *name, size_t n, const char *body)
 {
 	body = skip_blank(s, body, true);
@@ -322,7 +322,7 @@ static const char *skip_function(struct mq_shell *s, const char *name, size_t n,
 
 /* ---- simple commands ----------------------------------------------------------------------------------------- */
 
-/* NAME=..., NAME+=..., NAME=( ... ): where it ends; NULL: this is none. */
+/* The end of NAME=..., NAME+=..., NAME=( ... ); NULL: no assignment. */
 static const char *assign(struct mq_shell *s, const char *c)
 {
 	size_t n = mq_shell_name(c);
@@ -357,7 +357,7 @@ static const char *assign(struct mq_shell *s, const char *c)
 	return end;
 }
 
-/* A whole text, whatever stray ends it has. */
+/* Runs a whole text, skipping unmatched closing words. */
 static void run_text(struct mq_shell *s, const char *text)
 {
 	enum truth last;
@@ -399,7 +399,7 @@ static bool is_shell(const char *word)
 	return !strcmp(base, "bash") || !strcmp(base, "sh");
 }
 
-/* The script in the words of "... bash -c SCRIPT"; NULL: there is none. */
+/* The script in the words of "... bash -c SCRIPT"; NULL: none. */
 static const char *inner_script(const struct mq_shell_list *word)
 {
 	for (uint32_t i = 0; i < word->n; i++)
@@ -409,7 +409,7 @@ static const char *inner_script(const struct mq_shell_list *word)
 	return NULL;
 }
 
-/* What a command's words say and do. */
+/* Runs a command. */
 static enum truth execute(struct mq_shell *s, const struct mq_shell_list *word)
 {
 	static const char *const fails[] = { "false", "read", "getopts", NULL };
@@ -467,7 +467,7 @@ static const char *run_simple(struct mq_shell *s, const char *c, enum truth *las
 {
 	static const char *const declares[] = { "export", "declare", "local", "readonly", "typeset", "env", NULL };
 	struct mq_shell_list word = { NULL, 0, 0 };
-	bool leads = true, declares_now = false; /* assignments may stand here; options of `export` */
+	bool leads = true, declares_now = false; /* assignments are allowed here; options of `export` */
 
 	for (c = skip_blank(s, c, false); !ends_command(c) && !s->full; c = skip_blank(s, c, false)) {
 		const char *end = redirect(s, c);
@@ -484,7 +484,7 @@ static const char *run_simple(struct mq_shell *s, const char *c, enum truth *las
 			continue;
 		}
 		end = mq_shell_word_end(c);
-		if (!word.n && one_of(c, declares)) { /* no word of its own, nor are its options */
+		if (!word.n && one_of(c, declares)) { /* not part of the words, nor are its options */
 			declares_now = true;
 		} else if (!declares_now || word.n || *c != '-') {
 			mq_shell_expand(s, c, end, true, &word);
@@ -523,7 +523,7 @@ static const char *run_command(struct mq_shell *s, const char *c, enum truth *la
 	return run_simple(s, c, last);
 }
 
-/* Commands up to one of the words `ends`, ";;", ")" or the end. A command but a test is taken to succeed. */
+/* Runs commands up to one of the words `ends`, ";;", ")" or the end. Commands other than tests count as successful. */
 static const char *run_list(struct mq_shell *s, const char *c, const char *const *ends, enum truth *last)
 {
 	*last = YES;
@@ -544,7 +544,7 @@ static const char *run_list(struct mq_shell *s, const char *c, const char *const
 		if (c > from && !joint[0])
 			continue;
 		c = joint[0] ? skip_blank(s, c, true) : c;
-		/* what && and || stand between: done, left out, or in doubt */
+		/* operands of && and ||: run, skipped, or undecided */
 		bool skip = joint[0] && before == (joint[0] == '&' ? NO : YES), unsure = joint[0] && before == MAYBE;
 		s->skip += skip;
 		s->unsure += unsure;
@@ -558,7 +558,7 @@ static const char *run_list(struct mq_shell *s, const char *c, const char *const
 			*last = before;
 		else if (unsure)
 			*last = MAYBE;
-		c += c == from && *c; /* nothing that is understood */
+		c += c == from && *c; /* skips what is not understood */
 	}
 	s->nesting--;
 	return c + strlen(c);
@@ -566,7 +566,7 @@ static const char *run_list(struct mq_shell *s, const char *c, const char *const
 
 /* ---- a script ------------------------------------------------------------------------------------------------ */
 
-/* "#SBATCH --nodes=2": what Slurm tells the script of it. */
+/* "#SBATCH --nodes=2": sets the variables that Slurm would set. */
 static void take_slurm(struct mq_shell *s, const char *text)
 {
 	static const struct {
@@ -603,7 +603,7 @@ static void take_slurm(struct mq_shell *s, const char *text)
 	}
 }
 
-/* "--num-layers: 24" in lines of YAML, as Megatron-LM's own tests have flags; false: the text has none. */
+/* "--num-layers: 24" in lines of YAML, as in Megatron-LM's tests; false: no such line. */
 static bool take_keys(struct mq_shell *s, const char *text)
 {
 	bool any = false;

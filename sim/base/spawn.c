@@ -1,4 +1,4 @@
-/* spawn.c - see spawn.h. posix_spawn cannot ask for a signal on the parent's death; vfork is what it is made of.
+/* spawn.c - see spawn.h. Uses vfork, as posix_spawn does, which cannot request a signal on the parent's death.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/spawn.h"
 
@@ -12,13 +12,13 @@
 
 extern char **environ;
 
-/* In the child, which shares the parent's memory until it runs the program: nothing but system calls. */
+/* In the child, which shares the parent's memory until exec: only system calls. */
 static int become(const struct mq_spawn *s, pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, s->on_death) || getppid() != parent)
-		return ECHILD; /* it has died already */
+		return ECHILD; /* the parent has died already */
 	for (uint32_t i = 0; i < s->n_fds; i++) {
-		bool same = s->fd[i].from == s->fd[i].to; /* dup2 would leave it closing on exec */
+		bool same = s->fd[i].from == s->fd[i].to; /* dup2 onto itself would keep close-on-exec */
 
 		if (same ? fcntl(s->fd[i].to, F_SETFD, 0) : dup2(s->fd[i].from, s->fd[i].to) < 0)
 			return errno;

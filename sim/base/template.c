@@ -17,7 +17,7 @@ void mq_template_set(struct mq_template *t, const char *name, const char *format
 	MQ_PUSH(t->arena, t->value, t->n, t->room, value);
 }
 
-/* The value of the name that begins at `at` and ends before "}}", and what is behind; NULL: there is none. */
+/* The value of the name from `at` to "}}", and the text after it; NULL: none. */
 static const char *value_at(const struct mq_template *t, const char *at, const char **behind)
 {
 	const char *end = strstr(at, "}}");

@@ -22,7 +22,7 @@ static enum mq_status read_all(const char *path, size_t most_MB, bool binary, st
 	if (!f)
 		return mq_bad(err, "%s: cannot open: %s", path, strerror(errno));
 	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (size_t)st.st_size <= most)
-		room = (size_t)st.st_size + 2; /* its end shows in the same read */
+		room = (size_t)st.st_size + 2; /* so that one read reaches the end */
 	*text = mq_arena_alloc(arena, room);
 	for (*size = 0; got && !zeros && *size <= most; *size += got) {
 		if (*size + 1 == room) {
