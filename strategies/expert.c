@@ -92,7 +92,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
-	/* preferred: the software's least or default optimizer sharding; then plain replicas */
+	/* preferred: ZeRO-1, or the software's default if it shards more; then plain replicas */
 	if (p->dp > 1)
 		d += p->sync == MQ_SYNC_ALLREDUCE ? 0.25 : 0.15 * fabs((double)p->sync - sharding);
 	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;

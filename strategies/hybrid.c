@@ -512,7 +512,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
-	/* then parts of samples, which are hard to estimate, and offload, which is slow, only if nothing fits */
+	/* only if nothing fits: fractions of a sample per rank, hard to estimate, then offload, which is slow */
 	for (uint32_t way = 0;
 	     way < 3 && (!way || mq_tick(problem, (double)NAN, "estimates")) && (!s->n || s->none_fits); way++) {
 		bool parts = way > 0 && !problem->bound, host = way == 2;

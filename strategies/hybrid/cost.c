@@ -387,7 +387,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	double away = fmin(stage->layers, mq_software_of(c->problem)->offload_layers);
 	double held = stage->layers * m[0] + (first ? m[1] : 0) + (last ? m[2] : 0);
 	double kept = flight * ((stage->layers - away) * m[3] + (first && !v ? m[4] : 0));
-	if (last) /* the tail's are freed before the layer in front of it is recomputed; a V holds them once */
+	if (last) /* tail activations are freed before the layer before them is recomputed; a V has one set */
 		kept += (v ? 0 : flight - 1) * m[5] + fmax(m[5], m[9]);
 	else
 		kept += m[9];

@@ -32,7 +32,7 @@ struct mq_hybrid_item {
 	struct mq_hybrid_part part[MQ_HYBRID_MAX_PARTS];
 	double step_s;        /* estimated, then screened */
 	double rank_s;        /* order of screening: the estimate; 0 = always screened */
-	uint32_t order, like; /* like: plans of its family ranked before it, see mix in list.c */
+	uint32_t order, like; /* like: plans of its family ranked before it, see diversify() in list.c */
 	uint32_t family;      /* index in mq_hybrid.families */
 };
 

@@ -25,8 +25,8 @@ static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 	return least;
 }
 
-/* The widest way to another device of the machine among the NEIGHBOURS next ranks. Devices of a machine nearly always
- * have consecutive ranks; where they do not, all of a machine see equally few. */
+/* The largest bandwidth to another device of the machine among the NEIGHBOURS nearest ranks. Devices of a machine
+ * nearly always have consecutive ranks; where they do not, all of a machine see equally few. */
 static double inside_Bps(const struct mq_cluster *c, uint32_t d)
 {
 	double most = 0;

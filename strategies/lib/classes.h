@@ -23,7 +23,7 @@ static inline bool mq_devices_alike(const struct mq_device *a, const struct mq_d
 /* Same kind, bandwidth and latency? */
 bool mq_links_alike(const struct mq_link *a, const struct mq_link *b);
 
-/* Compares the widest way to another device of the machine (within 16 ranks) and the way to the next machine.
+/* Classes compare the largest bandwidth inside the machine (to the 16 nearest ranks) and that to the next machine.
  * O(devices); the cluster caches routes. */
 void mq_classes_make(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_classes *classes);
 /* Are two devices interchangeable: of one class, price and power? */

@@ -45,12 +45,12 @@ struct shape_space {
 	struct mq_classes classes;
 	const struct mq_software *software; /* of the question, never NULL */
 	bool host;                /* plans offload the optimizer: for engines that found no plan that fits otherwise */
-	bool zero, all_schedules; /* whether shapes_each visits ZeRO-1 to 3, and interleaved, zb-h1, zbv, dualpipe-v */
+	bool zero, all_schedules; /* whether shapes_each visits ZeRO-2 and 3, and interleaved, zb-h1, zbv, dualpipe-v */
 };
 
 /* Measures speeds through the cost queries. MQ_EINPUT: no device can run the model. */
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err);
-/* Does the model, the devices, the software and the user's constraints allow the point? */
+/* Do the model, the devices, the software and the user's constraints allow the point? */
 bool shapes_valid(const struct shape_space *space, const struct shape_point *point);
 /* The plan of a valid point. MQ_EINPUT: the model cannot be cut so. */
 enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point, struct mq_arena *arena,

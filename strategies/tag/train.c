@@ -145,7 +145,7 @@ enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uin
 
 /* ---- training ------------------------------------------------------------------------------------------------ */
 
-/* KL divergence from the target (0 = reproduced); adds `learn` x its gradient. */
+/* KL divergence from the target (0 = reproduced); if learn > 0, adds learn x its gradient. */
 static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass, double learn)
 {
 	struct nn_tape t;

@@ -117,7 +117,7 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	} else if (f >= WHOLE_EXPERTS) {
 		fine = q->model->experts && move_experts(&s, f) && q->model->experts % s.ep == 0;
 	}
-	/* every replica gets the same number of samples */
+	/* until the samples of a micro-batch divide over the replicas */
 	while (s.micro_batches % 2 == 0 && fmod(q->train->batch / s.micro_batches, s.dp) != 0)
 		s.micro_batches /= 2;
 	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep) || !reorder(&s, order, space, arena))

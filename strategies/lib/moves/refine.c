@@ -77,7 +77,7 @@ static uint64_t family_of(const struct mq_plan *plan)
 	return hash;
 }
 
-/* Asked only of plans with good times, as it is dearer. */
+/* Checked lazily: only plans with good times need it. */
 static bool fits(struct mq_refine *r, uint32_t known, const struct mq_plan *plan)
 {
 	struct mq_refine_known *k = &r->of_known[known];

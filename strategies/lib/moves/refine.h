@@ -91,7 +91,7 @@ bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan);
 /* Proposes a plan, with its screened time as engine_objective. False: no offered plan fits, the time is over, or
  * nothing new was found. At most 64 proposals may await their result. */
 bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan);
-/* The result of the oldest proposal without one. */
+/* Takes the result of the oldest proposal without one. */
 void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result);
 
 #endif
