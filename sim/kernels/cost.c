@@ -285,6 +285,19 @@ static double from_memory(const struct mq_device_calib *d, const struct mq_kerne
 	return k->bytes - cached_B * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
 }
 
+/* cuDNN before Ampere has no tensor-core kernels for a few input channels, so plain cores run an image network's first
+ * layer: DeepBench times one and three channels in fp16 on T4 and V100. No grouped or 3D convolutions were timed. */
+static bool conv_on_plain_cores(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	enum { FEW = 8 };
+	double window = fmax(1, k->image.kh * k->image.kw);
+	double channels = k->of_input ? k->n : (k->of_weights ? k->m : k->k) / window;
+
+	return by_plain_cores(d, k->dtype) ||
+	       (has_tensor_cores(d) && d->compute_capability > 0 && d->compute_capability < 80 && !k->volume &&
+		k->count == 1 && channels < FEW);
+}
+
 /* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of 2D
  * ones. */
 static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
@@ -294,7 +307,9 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	g.count = k->count;
 	g.bytes = from_memory(d, k, d->gemm_bw_share);
 	g.eff = d->conv_eff;
-	if (by_plain_cores(d, k->dtype)) {
+	if (conv_on_plain_cores(d, k)) {
+		if (!by_plain_cores(d, k->dtype))
+			g.peak = d->peak_flops[MQ_FP32] * mq_cost_clock(d);
 		g.eff = d->conv_eff_simt;
 		on_plain_cores(d, &g);
 	}
@@ -355,7 +370,7 @@ static double depthwise_time(const struct mq_device_calib *d, const struct mq_ke
  * its kernels. */
 static double layout_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	if (by_plain_cores(d, k->dtype) || d->kind == MQ_CPU)
+	if (conv_on_plain_cores(d, k) || d->kind == MQ_CPU)
 		return 0;
 	return k->layout * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 }

@@ -316,6 +316,46 @@ static void test_convolutions_by_rules(void **state)
 	near(mq_cost_kernel(d, &k), 2 * 64 * 256 * (64e3 + 10) / .5e12);
 }
 
+/* Images of three channels before Ampere: 147 weights a filter at .5 of the fp32 peak in all passes, and no layout passes.
+ * Groups, volumes, later GPUs and eight channels have tensor cores. */
+static void test_convolutions_of_few_channels(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
+			       .dtype = MQ_FP16,
+			       .m = 64e3,
+			       .n = 64,
+			       .k = 147,
+			       .count = 1,
+			       .launches = 1,
+			       .layout = 2,
+			       .bytes = 1e6,
+			       .image = { 224, 224, 112, 112, 7, 7, 2, 2 } };
+	double flop = 2 * k.m * k.n * k.k, fast = flop / 4e12 + 2 * 1e6 / 1e12;
+
+	d->compute_capability = 75;
+	d->peak_flops[MQ_FP16] = 8e12;
+	d->conv_eff_simt = .5;
+	d->conv_eff = .5;
+	near(mq_cost_kernel(d, &k), flop / .5e12);
+	k.volume = true;
+	d->conv_volume = 1;
+	near(mq_cost_kernel(d, &k), fast);
+	k.volume = false;
+	d->compute_capability = 80;
+	near(mq_cost_kernel(d, &k), fast);
+	d->compute_capability = 75;
+	k.k = 8 * 49;
+	near(mq_cost_kernel(d, &k), 2 * k.m * k.n * k.k / 4e12 + 2 * 1e6 / 1e12);
+	k.of_weights = true;
+	k.m = 147;
+	k.k = 64e3;
+	near(mq_cost_kernel(d, &k), flop / .5e12);
+	k.count = 2;
+	k.n = 32;
+	near(mq_cost_kernel(d, &k), fast);
+}
+
 /* Tiles of 32 columns are for kernels without tensor cores alone, and so are short prologues. */
 static void test_narrow_convolutions(void **state)
 {
@@ -517,6 +557,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_winograd, teardown),
 		cmocka_unit_test_teardown(test_convolutions_by_rules, teardown),
 		cmocka_unit_test_teardown(test_convolutions, teardown),
+		cmocka_unit_test_teardown(test_convolutions_of_few_channels, teardown),
 		cmocka_unit_test_teardown(test_narrow_convolutions, teardown),
 		cmocka_unit_test_teardown(test_depthwise, teardown),
 	};
