@@ -100,7 +100,7 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	MQ_TRY(mq_make_dir(o->out, err));
 	const char *path = mq_arena_printf(&s->arena, "%s/schedule.jsonl", o->out);
 	const struct mq_outputs outputs = { .schedule = path };
-	MQ_TRY(mq_pool_detail(s->pool, plan, &outputs, &result, err));
+	MQ_TRY(mq_pool_detail(s->pool, false, plan, &outputs, &result, err));
 	if (result.verdict != MQ_VERDICT_OK)
 		return mq_fail(err, mq_verdict_status(result.verdict), "%s: the plan does not run: %s: %s", o->to,
 			       mq_verdict_name(result.verdict), result.message);

@@ -245,31 +245,6 @@ static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
 
 /* ---- the step ---------------------------------------------------------------------------------------------- */
 
-/* The analytic executor needs no SimGrid: it runs here. */
-static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
-{
-	const struct mq_asked *q = &s->options->asked;
-	const struct mq_judge judge = {
-		.q = &s->session->q,
-		.execute = mq_execute_analytic,
-		.time_oom = q->time_oom,
-		.fold = !q->no_fold,
-		.interference = !q->no_interference,
-		.timeout_s = q->timeout_s,
-		.simulation_s = q->simulation_s,
-	};
-	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
-	struct mq_judged judged;
-
-	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
-	s->result = judged.result;
-	if (judged.view.fold || judged.view.steady) {
-		MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
-		mq_outputs_explain(&judged, &s->result);
-	}
-	return mq_simulate_outputs(&judge, &judged, outputs, &s->result, err);
-}
-
 static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 {
 	const struct options *o = s->options;
@@ -305,8 +280,7 @@ static enum mq_status write_results(struct simulation *s, const struct mq_output
 		mq_args_print(options, o, 0, file);
 		MQ_TRY(mq_job_end(file, o->dir, 0, err));
 	}
-	MQ_TRY(o->analytic ? analyse(s, outputs, err) :
-			     mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err));
+	MQ_TRY(mq_pool_detail(s->session->pool, o->analytic, &s->plan, outputs, &s->result, err));
 	if (s->result.peak_memory_B > 0 && (o->dir || o->snapshot))
 		return mq_memory_outputs(&s->session->q, &s->plan, &memory, err);
 	return MQ_OK;

@@ -697,8 +697,8 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 	return status;
 }
 
-enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, const struct mq_outputs *outputs,
-			      struct mq_result *result, struct mq_err *err)
+enum mq_status mq_pool_detail(struct mq_pool *p, bool analytic, const struct mq_plan *plan,
+			      const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct question question = { .kind = MQ_WIRE_DETAIL };
@@ -708,6 +708,7 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, con
 	int how;
 
 	job.outputs = *outputs;
+	job.analytic = analytic;
 	question.bytes = mq_job_pack(&job, plan, &scratch, &question.size);
 	if (p->worker[0].fd >= 0) /* a fresh worker: its clock (mq_simgrid_is_worn) must last for two judgements */
 		MQ_TRY(stop_worker(p, &p->worker[0], &how, err));

@@ -38,9 +38,9 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *con
 /* Sets the deadline of later judging calls, in clock seconds from now; +inf (the default) = none. Plans without a
  * result by then get the verdict MQ_N_VERDICTS. */
 void mq_pool_until(struct mq_pool *pool, double left_s);
-/* Judges one plan and has the worker write the files asked for. */
-enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan, const struct mq_outputs *outputs,
-			      struct mq_result *result, struct mq_err *err);
+/* Judges one plan, by simulation or by the analytic executor, and has the worker write the files asked for. */
+enum mq_status mq_pool_detail(struct mq_pool *pool, bool analytic, const struct mq_plan *plan,
+			      const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err);
 /* Simulates several jobs at once on the pool's whole platform, with the calibration and changes of the pool's own job.
  * `out` lives in `arena`. MQ_EINPUT: see mq_coscheduled_run. MQ_ETIME: the worker died twice. */
 enum mq_status mq_pool_coscheduled(struct mq_pool *pool, const struct mq_coscheduled_job *job, uint32_t n,

@@ -481,5 +481,5 @@ enum mq_status mq_session_detail(struct mq_session *session, const struct mq_pla
 	struct mq_result result;
 
 	MQ_TRY(mq_make_dir(dir, err));
-	return mq_pool_detail(session->pool, plan, &outputs, &result, err);
+	return mq_pool_detail(session->pool, false, plan, &outputs, &result, err);
 }

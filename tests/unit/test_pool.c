@@ -490,7 +490,7 @@ static void two_deaths_are_a_verdict(void **state)
 
 	for (int deaths = 1; deaths <= 2; deaths++) {
 		pool = open_dying(f, DYING_WORKERS, deaths);
-		assert_int_equal(mq_pool_detail(pool, f->ask[0], &none, result, &f->err), MQ_OK);
+		assert_int_equal(mq_pool_detail(pool, false, f->ask[0], &none, result, &f->err), MQ_OK);
 		assert_int_equal(result[0].verdict, deaths == 1 ? MQ_VERDICT_OK : MQ_VERDICT_CRASH);
 		close_dying(pool, DYING_WORKERS);
 	}
@@ -580,7 +580,7 @@ static void details_are_written(void **state)
 	outputs.trace = mq_arena_printf(&f->arena, "%s/trace.json", dir);
 	outputs.schedule = mq_arena_printf(&f->arena, "%s/schedule.jsonl", dir);
 	assert_int_equal(mq_pool_judge(pool, f->ask + 4, 1, &judged, &f->err), MQ_OK);
-	if (mq_pool_detail(pool, f->ask[4], &outputs, &detailed, &f->err))
+	if (mq_pool_detail(pool, false, f->ask[4], &outputs, &detailed, &f->err))
 		fail_msg("%s", f->err.text);
 	assert_true(judged.step_time_s == detailed.step_time_s); /* to the last digit */
 	struct mq_schedule *s;
@@ -593,7 +593,7 @@ static void details_are_written(void **state)
 	}
 	rmdir(dir);
 	outputs = (struct mq_outputs){ .dir = "/nowhere/at-all" };
-	assert_int_equal(mq_pool_detail(pool, f->ask[4], &outputs, &detailed, &f->err), MQ_EINPUT);
+	assert_int_equal(mq_pool_detail(pool, false, f->ask[4], &outputs, &detailed, &f->err), MQ_EINPUT);
 	mq_pool_close(pool);
 }
 
