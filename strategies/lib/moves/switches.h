@@ -2,7 +2,7 @@
  *
  * Tried if the software has a setting for it and the plan has what it needs: every on/off decision (overlaps,
  * scatter-gather, optimizer offload, ...), the collective algorithm, the group that ZeRO shards over (all, or one, two
- * or four machines), gradient buckets (a quarter, four times, one per stage), the number of recomputed layers (quarters,
+ * or four machines), gradient buckets (a quarter, four times, per stage), the number of recomputed layers (quarters,
  * and a few fewer). Not tried: NCCL's protocol. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_SWITCHES_H
 #define MQ_LIB_MOVES_SWITCHES_H
