@@ -424,7 +424,7 @@ static void learn(struct hsdag *s)
 	nn_adam_step(&s->adam, &s->params);
 }
 
-/* ---- proposing ------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)

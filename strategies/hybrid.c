@@ -129,7 +129,7 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	return consider(s, &item);
 }
 
-/* ---- pipelines over device types ---------------------------------------------------------------- */
+/* ---- pipelines of one device type per stage ----------------------------------------------------- */
 
 struct menu {
 	uint32_t n;

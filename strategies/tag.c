@@ -247,7 +247,7 @@ static uint32_t select_leaf(struct tag *s, const struct mq_problem *p)
 	}
 }
 
-/* ---- learning: towards the visits of well-known nodes ---------------------------------------- */
+/* ---- learning from visit counts -------------------------------------------------------------- */
 
 /* Share of visits of each action at a node. */
 static void visits_of(const struct tag *s, uint32_t id, double *share)

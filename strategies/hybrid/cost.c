@@ -6,7 +6,7 @@
 #include "lib/classes.h"
 #include "lib/plans.h"
 
-/* ---- cache of cost queries --------------------------------------------------------------------- */
+/* ---- cache ------------------------------------------------------------------------------------- */
 
 enum { N_ANSWERS = 10 };
 /* Relative difference in speed up to which devices of a type are planned as equal. */
@@ -29,7 +29,7 @@ static double *cached(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint3
 	return c->answer[at];
 }
 
-/* ---- questions ---------------------------------------------------------------------------------- */
+/* ---- cost queries ------------------------------------------------------------------------------- */
 
 static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
 {

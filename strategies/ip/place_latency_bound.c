@@ -175,7 +175,7 @@ static void add_to_set(struct bound *b, uint32_t node)
 	}
 }
 
-/* ---- the least cut ------------------------------------------------------------------------------ */
+/* ---- minimum cut -------------------------------------------------------------------------------- */
 
 struct cut {
 	struct mq_sfb_problem problem;
@@ -266,7 +266,7 @@ static enum mq_status price_interval(struct bound *b, uint32_t i, uint32_t j, do
 	return MQ_OK;
 }
 
-/* ---- the path ----------------------------------------------------------------------------------- */
+/* ---- dynamic program over the path -------------------------------------------------------------- */
 
 /* Extends least[i][.] by the sets that begin at node i of the path, to least[j + 1][sets]. */
 static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct mq_err *err)

@@ -163,7 +163,7 @@ static enum mq_status write_start(const struct mq_mip *m, const double *start, c
 	return MQ_OK;
 }
 
-/* ---- the process -------------------------------------------------------------------------------- */
+/* ---- running cbc -------------------------------------------------------------------------------- */
 
 static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job *job, pid_t *pid, struct mq_err *err)
 {

@@ -89,7 +89,7 @@ bool mq_tick(const struct mq_problem *problem, double done, const char *what);
 /* mq_tick as a callback for solvers without an mq_problem: `context` is the address of a pointer to one. */
 bool mq_tick_hook(void *context, double done, const char *what);
 
-/* ---- single questions to problem->costs ---------------------------------------------------------- */
+/* ---- single cost queries ------------------------------------------------------------------------- */
 
 /* Seconds of an op: both passes in training, the forward pass in inference. */
 double mq_passes_s(const struct mq_problem *problem, uint32_t op, uint32_t device, const uint32_t split[MQ_N_DIMS],

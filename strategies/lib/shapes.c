@@ -173,7 +173,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	return MQ_OK;
 }
 
-/* ---- rules -------------------------------------------------------------------------------------- */
+/* ---- validity of points ------------------------------------------------------------------------- */
 
 uint32_t shapes_divisors(uint32_t n, uint32_t *divisor, uint32_t room)
 {
@@ -476,7 +476,7 @@ bool shapes_can_host(const struct shape_space *space)
 	       !space->problem->q->train->infer;
 }
 
-/* ---- the whole space ---------------------------------------------------------------------------- */
+/* ---- enumeration of points ---------------------------------------------------------------------- */
 
 enum { MAX_DIVISORS = 256 };
 

@@ -62,7 +62,7 @@ struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
 	return y;
 }
 
-/* ---- pairs, with broadcasting of b ---------------------------------------------------------------------- */
+/* ---- binary operations, b broadcast --------------------------------------------------------------------- */
 
 /* The index in b of entry (i, k) of the result. */
 static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
@@ -126,7 +126,7 @@ PAIR(add, ADD)
 PAIR(sub, SUB)
 PAIR(mul, MUL)
 
-/* ---- one input: y = f(x), with f' from x and y -------------------------------------------------------------- */
+/* ---- unary operations: y = f(x), f' from x and y ------------------------------------------------------------ */
 
 enum unary { SCALE, RELU, TANH, SIGMOID, EXP, CLAMP };
 static double unary_value(enum unary f, double x, double p, double q)

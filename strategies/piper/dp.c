@@ -168,7 +168,7 @@ static void price_stage(struct run *r, uint32_t t, uint32_t d)
 		r->time_of_y[y] = INFINITY;
 }
 
-/* ---- table -------------------------------------------------------------------------------------- */
+/* ---- DP table ----------------------------------------------------------------------------------- */
 
 static double *values(const struct run *r, uint32_t downset, uint32_t k)
 {
@@ -282,7 +282,7 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 	return false;
 }
 
-/* ---- answer ------------------------------------------------------------------------------------- */
+/* ---- backtracking ------------------------------------------------------------------------------- */
 
 struct trace {
 	uint32_t k, s;      /* of the value to trace */

@@ -41,7 +41,7 @@ static uint32_t rank_of(const struct mq_plan *plan, const struct mq_stages *v, u
 	return mq_pipeline_rank((enum mq_pipeline)plan->pipeline, v->ranks, stage);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------- */
+/* ---- listing moves ------------------------------------------------------------------------------ */
 
 struct list {
 	struct mq_arena *arena;
@@ -292,7 +292,7 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 	return l.n;
 }
 
-/* ---- the other moves ------------------------------------------------------------------------------ */
+/* ---- applying moves ------------------------------------------------------------------------------- */
 
 static bool share(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		  struct mq_arena *arena)

@@ -147,7 +147,7 @@ bool mq_stages_boundary(const struct mq_move_space *space, struct mq_plan *plan,
 	return true;
 }
 
-/* ---- other stages ---------------------------------------------------------------------------------- */
+/* ---- width, split and merge ------------------------------------------------------------------------ */
 
 /* Devices per replica of a stage; 0 if its configs differ in that, or split experts. */
 static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)

@@ -158,7 +158,7 @@ void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes 
 		add_below(&s, out, whole, machine[i]);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------ */
+/* ---- canonical names -------------------------------------------------------------------------------- */
 
 struct renaming {
 	const struct mq_symmetry *symmetry;

@@ -53,7 +53,7 @@ static void line_ideals(struct run *r)
 	s->link_first[n + 1] = n;
 }
 
-/* ---- the difference ----------------------------------------------------------------------------- */
+/* ---- difference of two ideals ------------------------------------------------------------------- */
 
 /* Adds a unit to the difference; returns the communication of the enlarged set. */
 static double add_unit(struct run *r, uint32_t unit, double comm)
