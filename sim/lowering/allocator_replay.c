@@ -6,21 +6,22 @@
 #include "maquette/map.h"
 
 enum {
-	DEEPEST = 8,  /* ranks of the pipeline that is played */
-	AHEAD = 1024, /* launches that a stream's queue holds: the host waits for room in it */
+	DEEPEST = 8,  /* most pipeline ranks that are replayed */
+	AHEAD = 1024, /* capacity of a stream's queue, in launches; when it is full, the host waits */
 };
 
-/* A tensor that an op reads. */
+/* An input tensor of an op. */
 struct input {
-	uint32_t from;           /* op of the replay that made it, MQ_NONE = it came from elsewhere */
-	bool has_grad, spare[3]; /* no padding, here and below: replays are told apart by their bytes */
+	uint32_t from;           /* op of the replay that made it, MQ_NONE = from outside */
+	bool has_grad, spare[3]; /* no padding, here and below: replays are compared as bytes */
 	uint64_t size;
 };
 
 struct replayed_op {
 	struct mq_op_use use;
-	uint32_t first_input, n_inputs; /* of the chunk's */
-	uint32_t readers, near_readers; /* ops of the chunk that read its output; those of its unit that run again */
+	uint32_t first_input, n_inputs; /* among the chunk's inputs */
+	uint32_t readers,
+		near_readers; /* consumers of its output in the chunk; those in its unit that are recomputed */
 	bool gemm, loss, spare[6];
 };
 
@@ -35,17 +36,17 @@ struct mq_allocator_replay {
 	struct chunk *chunk;
 	struct mq_slot *slot;
 	uint32_t n_chunks;
-	uint32_t n_slots, n_micro_batches; /* as they are played */
-	double apart_B, more_B;            /* more: kept by micro-batches that are not played */
-	double moments;                    /* part of the optimizer's state that comes with the first step */
+	uint32_t n_slots, n_micro_batches; /* as replayed */
+	double apart_B, more_B;            /* more_B: saved by micro-batches that are not replayed */
+	double moments;                    /* share of the optimizer state that the first step allocates */
 	bool lazy, splits;
 	double type_B;                                  /* of an element */
-	uint32_t logits_buffers, allgather_flat_copies; /* as the software's */
+	uint32_t logits_buffers, allgather_flat_copies; /* fields of the software */
 };
 
 /* ---- what is replayed ------------------------------------------------------------------------------------- */
 
-/* Most that micro-batches keep at once over an order of passes. */
+/* Peak of saved activations over an order of passes. */
 static double most_kept(const struct mq_allocator_replay *t, const struct mq_slot *slot, uint32_t n)
 {
 	uint32_t release = t->splits ? MQ_PASS_W : MQ_PASS_B;
@@ -70,11 +71,11 @@ static struct mq_slot *order(struct mq_low *low, uint32_t micro_batches, uint32_
 	return mq_pipeline_order(&plan, n_ranks, rank, false, &low->scratch, n, message);
 }
 
-/* The passes that are played, and what those keep that are not. */
+/* The passes to replay, and the saved bytes of the others. */
 static void shorten(struct mq_low *low, struct mq_allocator_replay *t, uint32_t rank)
 {
 	uint32_t all = low->plan->micro_batches, n_ranks = low->num.n_ranks < DEEPEST ? low->num.n_ranks : DEEPEST, n;
-	uint32_t behind = low->num.n_ranks - rank; /* with itself */
+	uint32_t behind = low->num.n_ranks - rank; /* this rank included */
 	uint32_t rounds = mq_pipeline_kind(low->plan->pipeline)->most_chunks > 1 ? 3 : 1;
 	uint32_t m = rounds * n_ranks + (rounds == 1);
 
@@ -173,7 +174,7 @@ struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t
 
 /* ---- the replay ------------------------------------------------------------------------------------ */
 
-/* A tensor and those who still want it. */
+/* A tensor and its number of remaining uses. */
 struct tensor {
 	uint32_t block, wanted;
 };
@@ -183,7 +184,7 @@ struct node {
 	uint32_t tensor, next;
 };
 
-/* Of the host, in launches, and of the device that runs what was launched. */
+/* Time of the host, in launches, and of the device that runs them. */
 struct moment {
 	double launches, device_s;
 };
@@ -193,26 +194,26 @@ struct player {
 	struct mq_arena *arena;
 	struct mq_allocator *allocator;
 	struct tensor *tensor;
-	uint32_t n_tensors, tensor_room, spare_tensor; /* spare ones are linked by `wanted` */
+	uint32_t n_tensors, tensor_room, spare_tensor; /* free entries are linked through `wanted` */
 	struct node *node;
 	uint32_t n_nodes, node_room, spare_node;
 	uint32_t *kept;       /* [micro-batch][op of any chunk]: lists */
 	uint32_t *output;     /* [op of the chunk]: tensor, in a forward pass */
 	uint32_t *grad;       /* [op of the chunk]: gradient of its output, in a backward pass */
-	bool *grad_late;      /* a collective reads that */
-	uint32_t *weight;     /* [op of any chunk]: gradient of its parameters, where it is made by the backward pass */
-	uint32_t *first_op;   /* [chunk]: of the two above */
-	uint32_t n_ops;       /* of all chunks */
+	bool *grad_late;      /* a collective reads that gradient */
+	uint32_t *weight;     /* [op of any chunk]: gradient of its parameters, if the backward pass allocates it */
+	uint32_t *first_op;   /* [chunk]: first index in the two above */
+	uint32_t n_ops;       /* ops of all chunks */
 	uint32_t passing;     /* list: freed at the end of the pass */
 	uint32_t gathered[2]; /* ZeRO-3: parameters of this unit and of the next */
 	uint32_t *logits, n_losses; /* [logits_buffers + 1]: tensors; losses so far */
 	double launches;            /* so far */
-	double host_s, device_s;    /* clocks; the host's stands still unless hosts agree on collectives */
-	struct moment *late;        /* [n_late] at which a block was freed late */
+	double host_s, device_s;    /* clocks; host_s only advances if hosts agree on collectives */
+	struct moment *late;        /* [n_late] when a block was freed late */
 	uint32_t first_late, n_late, late_room;
 	bool failed;
-	struct mq_allocation_log *log; /* NULL, or what is taken is written down */
-	uint32_t op;                   /* of the model, that runs; MQ_NONE = none */
+	struct mq_allocation_log *log; /* NULL, or records the allocations */
+	uint32_t op;                   /* the running op of the model; MQ_NONE = none */
 };
 
 static void fill(uint32_t *array, size_t n)
@@ -253,8 +254,8 @@ static uint32_t take(struct player *p, double size_B, enum mq_purpose purpose, c
 	return take_for(p, MQ_POOL_COMPUTE, bytes(size_B), purpose, what);
 }
 
-/* The host launches the kernels of an op: what was freed late is free once the device has passed it, which the host
- * waits for when its queue is full, or when it has to agree with other hosts meanwhile. */
+/* Launches the kernels of an op. Late-freed blocks become free once the device has passed their last use; the host
+ * waits for the device when its queue is full, or when hosts agree on a collective. */
 static void launch(struct player *p, const struct mq_op_use *use, int phase)
 {
 	p->launches += use->launches[phase];
@@ -318,7 +319,7 @@ static uint32_t *kept_of(struct player *p, const struct mq_slot *s, uint32_t op)
 	return &p->kept[(size_t)s->micro_batch * p->n_ops + p->first_op[s->chunk] + op];
 }
 
-/* `size_B` as tensors of at most `piece_B`. */
+/* Allocates `size_B` as tensors of at most `piece_B`. */
 static void want_pieces(struct player *p, uint32_t *list, double size_B, double piece_B, const char *what)
 {
 	while (piece_B >= 1 && size_B > piece_B) {
@@ -328,7 +329,7 @@ static void want_pieces(struct player *p, uint32_t *list, double size_B, double 
 	want(p, list, take(p, size_B, MQ_FOR_ACTIVATIONS, what));
 }
 
-/* What an op keeps: its output, its inputs as far as they are part of it, and tensors of its own. */
+/* Saves an op's tensors: its output, those inputs that are saved, and further tensors. */
 static void keep(struct player *p, const struct chunk *c, uint32_t i, double kept_B, uint32_t *list)
 {
 	const struct replayed_op *op = &c->op[i];
@@ -350,8 +351,8 @@ static void keep(struct player *p, const struct chunk *c, uint32_t i, double kep
 		want_pieces(p, list, kept_B, op->use.scores_B, "kept for backward");
 }
 
-/* The loss keeps its logits, or these lie in a buffer; of what else it holds, all but their gradient is tensors of its
- * own. */
+/* The loss saves its logits, unless they are in a buffer; everything else it holds, except the logits' gradient, is
+ * separate tensors. */
 static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk *c, const struct replayed_op *op)
 {
 	double gradient_B = op->n_inputs ? (double)c->input[op->first_input].size : 0;
@@ -360,7 +361,7 @@ static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk
 	return fmax(op->use.loss_B - logits_B - gradient_B, 0);
 }
 
-/* The whole logits of a micro-batch take the place of older ones, which are freed. */
+/* The gathered logits of a micro-batch replace older ones, which are freed. */
 static void buffer_logits(struct player *p, const struct replayed_op *op)
 {
 	uint32_t *place = &p->logits[p->n_losses++ % (p->replay->logits_buffers + 1)];
@@ -383,7 +384,7 @@ static void keep_loss(struct player *p, const struct chunk *c, uint32_t i, uint3
 		    "kept for backward");
 }
 
-/* The tensor that its unit starts from when it runs again: made in the stage, or received. */
+/* The tensor from which recomputation of its unit starts: made in the stage, or received. */
 static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint32_t *list)
 {
 	const struct replayed_op *op = &c->op[i];
@@ -416,7 +417,7 @@ static void release_inputs(struct player *p, const struct chunk *c, uint32_t i, 
 	}
 }
 
-/* The parameters of a unit are gathered while the one before it is computed. */
+/* Gathers the parameters of a unit during the compute of the previous one. */
 static void gather(struct player *p, const struct chunk *c, uint32_t first, uint32_t end, uint32_t k)
 {
 	double gathered_B = 0;
@@ -444,7 +445,7 @@ static uint32_t unit_first(const struct chunk *c, uint32_t end)
 	return first;
 }
 
-/* The next unit's parameters are there; the last one's are not needed. */
+/* The next unit's parameters have arrived; frees those of the last. */
 static void move_on(struct player *p)
 {
 	give(p, p->gathered[0], false);
@@ -452,7 +453,7 @@ static void move_on(struct player *p)
 	p->gathered[1] = MQ_NONE;
 }
 
-/* One op forward. `near`: again, before the backward of its unit. */
+/* Forward of one op; near: recomputation before the backward of its unit. */
 static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, bool near)
 {
 	const struct chunk *c = &p->replay->chunk[s->chunk];
@@ -476,7 +477,7 @@ static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, b
 	uint32_t own = p->output[i];
 	if (own != MQ_NONE && wanted == 0 && !near) {
 		p->output[i] = MQ_NONE;
-		want(p, &p->passing, own); /* it leaves the stage: sent by the end of the pass */
+		want(p, &p->passing, own); /* an output of the stage: sent by the end of the pass */
 	} else {
 		give(p, own, false);
 	}
@@ -535,7 +536,7 @@ static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
 		else if (p->grad[in->from] == MQ_NONE)
 			p->grad[in->from] = made;
 		else
-			give(p, made, op->use.gradient_late); /* added to what others made */
+			give(p, made, op->use.gradient_late); /* added to the gradients of other consumers */
 		if (in->from != MQ_NONE)
 			p->grad_late[in->from] |= op->use.gradient_late;
 	}
@@ -568,7 +569,7 @@ static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
 		give_list(p, kept_of(p, s, i));
 }
 
-/* Activations that waited on the host come back. */
+/* Offloaded activations return from the host. */
 static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first, uint32_t end)
 {
 	const struct chunk *c = &p->replay->chunk[s->chunk];
@@ -580,7 +581,7 @@ static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first
 				  "back from the host"));
 }
 
-/* A unit's gradients, as computed and as sent, are reduced while the next unit is computed: last[] are its own. */
+/* Reduces a unit's gradients, as computed and as sent, during the compute of the next unit; last[]: this unit's. */
 static void reduce(struct player *p, double computed_B, double sent_B, uint32_t last[2])
 {
 	const uint32_t now[2] = {
@@ -639,7 +640,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 	give_list(p, &p->passing);
 }
 
-/* Allocations that exist before the first step. */
+/* Allocations before the first step. */
 static void start(struct player *p)
 {
 	const struct mq_allocator_replay *t = p->replay;
@@ -666,7 +667,7 @@ static void start(struct player *p)
 	take(p, t->more_B, MQ_FOR_ACTIVATIONS, "micro-batches that are not shown");
 }
 
-/* New parameters come flat, from each rank in a piece of its own but for the last copy. */
+/* New parameters arrive flat, in one piece per rank, except in the last copy. */
 static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 {
 	uint32_t list = MQ_NONE;
@@ -739,7 +740,7 @@ static struct player player_new(struct mq_low *low, const struct mq_allocator_re
 	return p;
 }
 
-/* Two steps: the state of the optimizer may come with the first. */
+/* Replays two steps, since the first may allocate the optimizer state. */
 static void play(struct player *p)
 {
 	const struct mq_allocator_replay *t = p->replay;

@@ -1,50 +1,49 @@
 /* footprint.c - see footprint.h.
  *
- * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16 bytes a
- * parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the ZeRO shards that hold
- * it. Software that needs gradients in fp32 (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4 bytes a
- * parameter sharded as the optimizer: Megatron-LM's table of its distributed optimizer has 4 + 16/d bytes with 16-bit
- * gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer keeps the 16-bit gradients of
- * the backward pass beside accumulated fp32 ones too (`yes`), 2 bytes more. PyTorch's optimizers by lists (`foreach`)
- * hold one as large as a moment: AdamW the roots of second moments, SGD gradients with decay; fused ones, loops, none.
+ * Parameters, gradients, optimizer state: mixed-precision Adam holds an fp32 master copy and two moments, so 16 bytes
+ * per parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each divided by its ZeRO shards.
+ * Software that needs fp32 gradients (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4 bytes per
+ * parameter, sharded as the optimizer: Megatron-LM's table of its distributed optimizer has 4 + 16/d bytes with 16-bit
+ * gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer also keeps the 16-bit
+ * gradients of the backward pass beside accumulated fp32 ones (`yes`), 2 more bytes. PyTorch's `foreach` optimizers
+ * allocate a list as large as a moment: AdamW roots of second moments, SGD gradients with decay; fused optimizers and
+ * loops do not.
  *
- * Activations are walked unit by unit (a unit is a layer, or what stands before or behind the layers):
- *   forward   what the units up to here keep, and input and output of the op that runs;
- *   backward  what the units up to here still keep, what this one computes again, and the gradients of
- *             output and input of the op that runs. A weight gradient is formed apart before it is added
- *             to what earlier micro-batches left.
- * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees its data
- * once it is sent (`deallocate_pipeline_outputs`). What a GEMM in fp8 or fp4 reads stays in 16 bits, or as the copy
- * that was multiplied (`save_quantized_operands`: Transformer Engine; attention keeps its output in 16 bits beside
- * it). Such software keeps the copies of the weights too, which all micro-batches share: one by rows for forward and
- * one by columns for dX, unless one scale serves a whole tensor and the device multiplies transposed fp8 operands
- * (compute capability 10, 11 and from 13 on). The weights themselves stay in 16 bits beside them, or in those copies
- * alone (`fp8_params`). What tensor-parallel ranks gather along the sequence is gathered again in backward
- * (Korthikanti et al. 2022), or stays whole (`regather_in_backward` = 0). Routing weights that multiply the experts'
- * outputs need these for their gradient; multiplied into the activations before (`probs_on_activation`) they need
- * what is kept anyway. Norms and gated activations that are written out op by op (`norm`, `activation` = eager) keep
- * more than their input and output: the norm its input in fp32 and what it is before its weight, the activation what
- * the gate became. Where ranks gather their parts of the logits (`gather_logits`), each holds them whole. Layers
- * whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they run and, on
- * their way, while later ones run: never more than are there where a pass ends (offload.c). Attention that stores
- * its scores holds them raw in forward, and two gradients of them in backward. Values that are a view of the joint
- * QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to the rotated queries and keys. A tensor that a
- * collective on another stream reads (`record_stream`, c10d's) is freed at once, but its memory is reused only after
- * the device has run the collective: in a forward pass, outputs of row-parallel GEMMs before they are scattered. The
- * allocator waits for them before it fails, so they count as reserved and never make a plan too large. Gradients in
- * 16 bits that wait for the end of their pass (`defer_grad_accumulation`) lie there for all layers whose backward is
- * done. Gradients that are reduced without shards in buckets of their own (no `gradient_as_bucket_view`: PyTorch's
- * DDP) are there twice, in the type of the parameters. Cross-entropy holds `loss_B` bytes per logit at its worst
- * moment. PyTorch's 12: the fp32 log-softmax that stays from forward to backward and two fp32 gradients;
- * Megatron-LM's 10: the 16-bit logit, its fp32 copy and the exponential, backward in place; a fused kernel that
- * writes gradients over 16-bit logits 2.
+ * Activations are summed unit by unit (a unit is a layer, or the ops before or after the layers):
+ *   forward   saved activations of the units so far, and input and output of the running op;
+ *   backward  saved activations that remain, recomputed ones of this unit, and the gradients of output and
+ *             input of the running op. A weight gradient is a separate tensor until it is added to that of
+ *             earlier micro-batches.
+ * The output of a stage stays until its backward, as autograd needs it, unless the software frees its data once it is
+ * sent (`deallocate_pipeline_outputs`). The input of an fp8 or fp4 GEMM is saved in 16 bits, or as the quantized copy
+ * (`save_quantized_operands`: Transformer Engine; attention also saves its output in 16 bits). Such software also keeps
+ * quantized copies of the weights, shared by all micro-batches: one by rows for forward and one by columns for dX,
+ * unless a whole tensor has one scale and the device multiplies transposed fp8 operands (compute capability 10, 11 and
+ * from 13 on). The weights are kept in 16 bits beside these copies, or as the copies alone (`fp8_params`). Tensors that
+ * tensor-parallel ranks gather along the sequence are gathered again in backward (Korthikanti et al. 2022), or stay
+ * whole (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need them for their gradient;
+ * multiplied into the activations before (`probs_on_activation`) they need only what is saved anyway. Eager norms and
+ * gated activations (`norm`, `activation` = eager) save more than input and output: the norm its input in fp32 and the
+ * normalized value before its weight, the activation its gate's value. With `gather_logits` each rank holds the whole
+ * logits. Layers with offloaded activations (`offload_layers`, the first ones of a stage) hold them while they run and,
+ * during the copy, while later layers run: never more than at the end of a pass (offload.c). Attention that stores its
+ * scores holds them once in forward, and two gradients of them in backward. Values that are a view of the joint QKV
+ * GEMM's output (`joint_qkv`) keep all of it alive, beside the rotated queries and keys. A tensor read by a collective
+ * on another stream (`record_stream`, c10d's) is freed at once, but its memory is reused only after the device has run
+ * the collective: in a forward pass, outputs of row-parallel GEMMs before their reduce-scatter. The allocator waits for
+ * them before it fails, so they count as reserved and never make a plan too large. 16-bit gradients that wait for the
+ * end of their pass (`defer_grad_accumulation`) exist for all layers with finished backward. Gradients that are reduced
+ * without shards in separate buckets (no `gradient_as_bucket_view`: PyTorch's DDP) exist twice, in the type of the
+ * parameters. Cross-entropy holds `loss_B` bytes per logit at its peak. PyTorch 12: the fp32 log-softmax from forward
+ * to backward and two fp32 gradients; Megatron-LM 10: the 16-bit logit, its fp32 copy and the exponential, backward in
+ * place; a fused kernel that writes gradients over 16-bit logits 2.
  *
- * Where ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the
- * gradients of one unit lie twice while they are sent.
+ * If ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the gradients
+ * of one unit exist twice while they are sent.
  *
- * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit lie whole
- * twice, as computed and as sent. What stands outside the layers is gathered once and stays (FSDP's root). DeepSpeed
- * has `live_M` parameters and `flat_M` gradients at once (stage3_max_live_parameters, reduce_bucket_size).
+ * ZeRO-3: parameters of a unit are gathered together with those of the next (prefetch); the gradients of a unit exist
+ * twice, as computed and as sent. Parameters outside the layers are gathered once and stay (FSDP's root). DeepSpeed has
+ * `live_M` parameters and `flat_M` gradients at once (stage3_max_live_parameters, reduce_bucket_size).
  *
  * Not modelled: workspaces of single kernels, fp32 temporaries inside norms. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
@@ -56,40 +55,40 @@ enum { FP32_B = 4, HALF_B = 2 };
 /* One unit of a stage on one device. */
 struct unit {
 	double kept_B;                /* from forward to backward */
-	double entry_B;               /* largest tensor that enters, where recomputation starts from it */
+	double entry_B;               /* largest input of the unit, if recomputation starts from it */
 	double again_B;               /* recomputed in backward */
-	double forward_B, backward_B; /* beyond what is kept, while the fullest op runs */
-	double gradient_B;            /* weight gradient of one op, formed before it is added */
-	double gradients_B;           /* of all its ops, where they wait for the end of the pass */
-	double loss_B;                /* in addition to what the unit keeps, forward and backward */
+	double forward_B, backward_B; /* beyond saved activations, during the op with most */
+	double gradient_B;            /* weight gradient of one op before accumulation */
+	double gradients_B;           /* of all its ops, if they wait for the end of the pass */
+	double loss_B;                /* beyond the unit's saved activations, forward and backward */
 	double gathered_B, sent_B;    /* ZeRO-3: parameters; gradients as computed and as sent */
 	bool root;                    /* outside the layers */
 	bool away;                    /* its activations wait on the host */
 };
 
-/* What a config means on the device in question. */
+/* A config on this device. */
 struct seat {
-	bool known, taken; /* looked up; the device is among the config's */
-	bool reduced;      /* its gradients are reduced among devices */
+	bool known, taken; /* looked up; the device belongs to the config */
+	bool reduced;      /* gradients are reduced among devices */
 	double shard;      /* see mq_shard_of */
 	struct mq_share share;
 };
 
-/* An op on the device in question. */
+/* An op on this device. */
 struct here {
 	const struct mq_low *low;
 	const struct mq_op *op;
 	const struct mq_config *config;
 	const struct mq_device_calib *calib; /* NULL = the device has none */
-	bool gpu;                            /* the training software's own ways are those of GPUs */
-	double loss_B;                       /* per logit: of a CPU, those of the plain way */
+	bool gpu;                            /* the software's fields apply only to GPUs */
+	double loss_B;                       /* per logit; on a CPU that of eager cross-entropy */
 	struct mq_share share;
 	double shard;
 	bool reduced;
 	uint32_t id;
 };
 
-/* `elems` weights of the op as they are held where they are not sharded. */
+/* Bytes of `elems` weights of the op without sharding. */
 static double weights_B(const struct here *at, double elems)
 {
 	const struct mq_train *train = at->low->train;
@@ -107,7 +106,7 @@ static double weights_B(const struct here *at, double elems)
 		elems *= matrices / at->op->param;
 	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
 	double copies_B = (one ? 1 : 2) * elems * mq_operand_B(gemm, train->dtype);
-	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* as they are multiplied, and nothing beside that */
+	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* only in the type of the GEMM */
 		return copies_B + whole_B - elems * mq_op_param_B(at->op, train);
 	if (s->fp8_params && gemm != MQ_GEMM_FP4)
 		whole_B -= elems * mq_dtype_size(train->dtype);
@@ -123,7 +122,7 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	double elems = mq_op_param_shard(at->op, at->share.split), shard = at->shard;
 	bool once = mq_once(low), zero3 = at->config->sync == MQ_SYNC_ZERO3 && !once;
 
-	/* A rank that uses another rank's parameters holds a copy of its own. */
+	/* A rank that uses another rank's tied parameters holds a copy. */
 	if (tied != MQ_NONE && mq_low_rank(low, low->num.stage_of[tied]) != mq_low_rank(low, low->num.stage_of[at->id]))
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
 	double bytes = elems * mq_op_param_B(at->op, train);
@@ -155,7 +154,7 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 		use->list_B += elems * (mq_dtype_size(train->dtype) < FP32_B ? s->moment_B : FP32_B) / shard;
 }
 
-/* Gradients in both precisions, where the software has them so. */
+/* Gradients in both precisions, if the software keeps both. */
 static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_low *low = at->low;
@@ -175,8 +174,8 @@ static bool recomputed(const struct mq_low *low, uint32_t op)
 	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE;
 }
 
-/* What an op keeps where others around it are computed again: its output, from which these start, unless
- * that is among what it keeps anyway. */
+/* Saved bytes of an op with recomputation around it: its output, from which recomputation starts, unless saved
+ * already. */
 static double restart_elems(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -189,7 +188,7 @@ static double restart_elems(const struct here *at)
 	return 0;
 }
 
-/* Elements of one sample that are divided as the op's output is, as bytes of this device. */
+/* Bytes on this device of elements per sample that are divided like the op's output. */
 static double spread_B(const struct here *at, double elems)
 {
 	struct mq_op own = { .saved = elems };
@@ -197,7 +196,7 @@ static double spread_B(const struct here *at, double elems)
 	return mq_op_saved_shard(&own, &at->share, false) * mq_dtype_size(at->low->train->dtype);
 }
 
-/* The tensors an op reads. Column-parallel GEMMs read the whole width, row-parallel ones a part. */
+/* Bytes of an op's inputs. Column-parallel GEMMs read the whole width, row-parallel ones a part. */
 static double input_B(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -212,9 +211,9 @@ static double input_B(const struct here *at)
 	       mq_dtype_size(at->low->train->dtype);
 }
 
-/* Does a GEMM in fp8 or fp4 read what the op makes, and is its copy kept, in addition to what the op keeps (`own`)?
- * A GEMM of frozen weights needs none, but Transformer Engine (layernorm_linear.py) keeps that of a norm's output that
- * it returns to an adapter. */
+/* Does an fp8 or fp4 GEMM read the op's output, and is the quantized copy saved, beside what the op saves (`own`)? A
+ * GEMM of frozen weights needs none, but Transformer Engine (layernorm_linear.py) saves that of a norm's output that it
+ * returns to an adapter. */
 static bool feeds_cast(const struct here *at, bool *own)
 {
 	const struct mq_model *m = at->low->model;
@@ -232,7 +231,7 @@ static bool feeds_cast(const struct here *at, bool *own)
 	return trained || (at->op->kind == MQ_OP_NORM && frozen && adapter);
 }
 
-/* What an adapter keeps of its input behind dropout, with the mask of a byte. */
+/* Saved bytes of an adapter: its input after dropout, and the mask of a byte. */
 static double dropped_B(const struct here *at)
 {
 	if (at->op->adapter != MQ_ADAPTER_IN || !at->op->dropout)
@@ -240,8 +239,8 @@ static double dropped_B(const struct here *at)
 	return input_B(at) * (1 + 1 / mq_dtype_size(at->low->train->dtype));
 }
 
-/* What is kept in fp8 and not in the type of training: all but the statistics of attention in fp8 (Transformer
- * Engine's FusedAttnFunc), the input of a gated activation. */
+/* Elements saved in fp8 instead of the training type: all except the statistics in fp8 attention (Transformer Engine's
+ * FusedAttnFunc), the input of a gated activation. */
 static double narrowed_B(const struct here *at)
 {
 	const struct mq_software *s = at->low->software;
@@ -258,8 +257,7 @@ static double narrowed_B(const struct here *at)
 	return spread_B(at, fmax(elems, 0) / 2);
 }
 
-/* What a GEMM keeps beyond its producers' shards of its input, where it keeps what it gathered of them: as it
- * multiplies it. */
+/* Saved bytes of a GEMM that keeps its gathered input, beyond its producers' shards, in the type of the GEMM. */
 static double gathered_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;
@@ -279,7 +277,7 @@ static double gathered_B(const struct here *at)
 	return elems * at->share.samples * mq_operand_B(gemm, low->train->dtype);
 }
 
-/* How the logits that the loss sees are divided. */
+/* Number of parts of the logits in the loss. */
 static struct mq_share loss_share(const struct here *at)
 {
 	struct mq_share share = at->share;
@@ -289,8 +287,8 @@ static struct mq_share loss_share(const struct here *at)
 	return share;
 }
 
-/* Are stored scores fp32 between softmax and dropout? Softmax's output is kept so, and, where there is no dropout whose
- * output it is anyway, the GEMM's operand in 16 bits besides. */
+/* Are stored scores fp32 between softmax and dropout? Then softmax's output is saved in fp32 and, without a dropout
+ * whose output is saved anyway, the GEMM's 16-bit operand too. */
 static bool wide_scores(const struct here *at)
 {
 	const struct mq_software *s = at->low->software;
@@ -299,7 +297,7 @@ static bool wide_scores(const struct here *at)
 	       (s->attention == MQ_ATTENTION_STORED || mq_software_casts_scores(s, at->low->train->dtype));
 }
 
-/* GEMMs that read what the op makes. */
+/* Number of GEMMs that read the op's output. */
 static double products_of(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -311,15 +309,15 @@ static double products_of(const struct here *at)
 	return n;
 }
 
-/* Type of what flows from layer to layer. */
+/* Data type of the residual stream. */
 static enum mq_dtype stream_of(const struct here *at)
 {
 	return at->gpu && !at->low->model->image ? mq_software_stream(at->low->software, at->low->train->dtype) :
 						   at->low->train->dtype;
 }
 
-/* What ops keep in addition where they are written out op by op. In fp32 nothing is cast, and nothing more is kept. Under
- * autocast a norm keeps its input and the product with 1 / rms in fp32, and each product its operand. */
+/* Additional saved bytes of eager ops. In fp32 nothing is cast, and nothing more is saved. Under autocast a norm saves
+ * its input and the product with 1 / rms in fp32, and each product its operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
@@ -328,7 +326,7 @@ static double eager_B(const struct here *at, bool selective)
 
 	if (at->gpu && s->joint_qkv)
 		elems += at->op->rotated;
-	/* compilers make the copies of keys and values again in the backward pass */
+	/* compilers recompute the copies of keys and values in the backward pass */
 	if (at->gpu && s->repeat_kv != MQ_REPEAT_NONE && s->rope == MQ_EAGER && at->op->kind == MQ_OP_ATTENTION &&
 	    at->op->fused)
 		elems += fmax(0, (at->op->m + 2 * at->op->n) * at->op->k * at->op->count - at->op->read);
@@ -347,7 +345,7 @@ static double eager_B(const struct here *at, bool selective)
 	return spread_B(at, elems);
 }
 
-/* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
+/* Saved bytes of an op. An in-place loss saves no more than its peak. */
 static double kept_B(const struct here *at, bool selective)
 {
 	bool loss = at->op->kind == MQ_OP_LOSS;
@@ -371,7 +369,7 @@ static double kept_B(const struct here *at, bool selective)
 	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * at->loss_B);
 }
 
-/* Part of what attention keeps: queries, keys and values that their GEMMs make again for backward. */
+/* Part of attention's saved bytes: queries, keys and values that their GEMMs recompute for backward. */
 static double made_again_B(const struct here *at)
 {
 	double elems = 0;
@@ -383,7 +381,7 @@ static double made_again_B(const struct here *at)
 	return spread_B(at, fmin(elems, at->op->saved - at->op->saved_selective));
 }
 
-/* Kept activations, and what recomputation holds for the moment. */
+/* Adds saved activations, and temporary ones of recomputation. */
 static void add_kept(const struct here *at, struct mq_op_use *use)
 {
 	double all = kept_B(at, false);
@@ -406,7 +404,7 @@ static void add_kept(const struct here *at, struct mq_op_use *use)
 	use->kept_B += spread_B(at, restart_elems(at));
 }
 
-/* Tensors that come from other units are what recomputation starts from. */
+/* Recomputation starts from tensors of other units. */
 static void add_entry(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_model *m = at->low->model;
@@ -442,8 +440,8 @@ static bool makes_logits(const struct here *at)
 	return false;
 }
 
-/* The op's output as far as it is there at once: of logits whose loss takes less than a logit each (`loss_B`), a part,
- * as head and loss go through them in chunks. */
+/* Bytes of the op's output that exist at once: of logits with a loss below a logit each (`loss_B`) a part, since head
+ * and loss process them in chunks. */
 static double output_B(const struct here *at)
 {
 	double part = makes_logits(at) ? fmin(at->loss_B / mq_dtype_size(at->low->train->dtype), 1) : 1;
@@ -462,7 +460,7 @@ static double deferred_B(const struct here *at)
 	       (elems * at->share.samples * mq_dtype_size(at->low->train->dtype) + output_B(at));
 }
 
-/* What lies there only while the op runs. */
+/* Temporary bytes while the op runs. */
 static void add_passing(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_op *op = at->op;
@@ -479,11 +477,11 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 		tensors += mq_op_param_shard(op, at->share.split) * mq_dtype_size(at->low->train->dtype);
 	use->logits_B = at->low->train->infer ? 0 : deferred_B(at);
 	use->forward_B = tensors + output + spread_B(at, scores);
-	/* gradients of logits lie where the loss kept what it needs for them */
+	/* gradients of logits overwrite what the loss saved */
 	use->backward_B = tensors + (makes_logits(at) ? 0 : output) + spread_B(at, 2 * scores);
 }
 
-/* What a row-parallel GEMM makes before it is scattered along the sequence. */
+/* Output of a row-parallel GEMM before its reduce-scatter along the sequence. */
 static double late_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;
@@ -520,10 +518,10 @@ static void fuller(struct mq_moment *most, double activation_B, double buffer_B)
 		*most = (struct mq_moment){ activation_B, buffer_B };
 }
 
-/* The fullest moments of both passes over the units. */
+/* The peaks of both passes over the units. */
 static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, struct mq_footprint *h)
 {
-	/* Where weight gradients are a pass of their own, activations stay for it. */
+	/* With a separate pass for weight gradients, activations stay until then. */
 	bool apart = mq_pipeline_splits(low->plan->pipeline);
 	double before = 0, all = 0, waiting = 0;
 
@@ -534,7 +532,7 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 		h->unit_B = fmax(h->unit_B, u[i].away ? 0 : u[i].kept_B);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		double passing = i > 0 && u[i - 1].away ? u[i - 1].kept_B : 0; /* to the host, or back */
+		double passing = i > 0 && u[i - 1].away ? u[i - 1].kept_B : 0; /* in copy to or from the host */
 		double next = i + 1 < n && !u[i + 1].root ? u[i + 1].gathered_B : 0;
 		double last = i > 0 && !u[i - 1].root ? u[i - 1].gathered_B : 0;
 		double own = u[i].root ? 0 : u[i].gathered_B, after = before + u[i].kept_B;
@@ -597,7 +595,7 @@ static struct here here_of(const struct mq_low *low, uint32_t op, uint32_t devic
 			   .shard = seat->shard,
 			   .reduced = seat->reduced };
 
-	if (mq_op_of_experts(at.op)) /* as the fullest rank has them */
+	if (mq_op_of_experts(at.op)) /* of the rank with most tokens */
 		at.share.samples *= mq_expert_load(&low->train->experts, at.share.split[MQ_DIM_EXPERT]);
 	return at;
 }
@@ -632,16 +630,16 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 	h->fresh_B += op->fresh_B;
 }
 
-/* Messages between processes of a machine take this share of those over Ethernet: 20 us over TCP's loopback, not 50. */
+/* Time of messages inside a machine / over Ethernet: 20 us over TCP's loopback, 50 over Ethernet. */
 #define LOCAL_MESSAGES .4
 
-/* Large kernels reach this share of their device's peaks. As a cost it would be too rough, but it tells whether the
- * device or its host is ahead. */
+/* Share of the peak that large kernels reach: too rough as a cost, but enough to see whether device or host is
+ * ahead. */
 #define SHARE_OF_PEAK .6
 
-/* Counts the kernels that the host launches for the op, for software that frees tensors late (record_stream). Where the
- * hosts of all ranks agree on each collective (torch_distributed_debug_us), fills the times of device and host as well:
- * a tensor-parallel GEMM has one collective forward, and two backward where it gathers its input again. */
+/* Counts the launches of the op, for software that frees tensors late (record_stream). If hosts agree on each
+ * collective (torch_distributed_debug_us), also fills the times of device and host: a tensor-parallel GEMM has one
+ * collective forward, and two backward if it gathers its input again. */
 static void add_launches(const struct here *at, enum mq_phase phase, struct mq_op_use *use)
 {
 	const struct mq_software *s = at->low->software;
@@ -667,7 +665,7 @@ static void add_launches(const struct here *at, enum mq_phase phase, struct mq_o
 			ranks * messages * s->torch_distributed_debug_us * 1e-6 * (i && use->gradient_late ? 2 : 1);
 }
 
-/* Fields that only the allocator replay reads. */
+/* Fills fields for the allocator replay alone. */
 static void add_replayed(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_op *op = at->op;
@@ -697,7 +695,8 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 	}
 }
 
-/* ZeRO-3 within `live_M` and `flat_M`: all that is gathered, and the gradients of each unit, shrink in proportion. */
+/* ZeRO-3 within `live_M` and `flat_M`: scales down gathered parameters, and the gradients of each unit, in
+ * proportion. */
 static void bound_gathered(const struct mq_low *low, struct unit *unit, uint32_t n, struct mq_op_use *use,
 			   uint32_t filled)
 {
@@ -725,14 +724,14 @@ static void bound_gathered(const struct mq_low *low, struct unit *unit, uint32_t
 	}
 }
 
-/* What stays from before the op to behind it. */
+/* Fills what an op holds from before it runs until after it. */
 static struct mq_op_use held_of(const struct here *at)
 {
 	struct mq_op_use use = { 0 };
 
 	add_parameters(at, &use);
 	add_second_gradients(at, &use);
-	if (at->low->model->profile.memory_B) /* measured models: all that the op holds */
+	if (at->low->model->profile.memory_B) /* measured models give all memory of the op */
 		use.parameter_B += at->low->model->profile.memory_B[at->id];
 	add_kept(at, &use);
 	add_entry(at, &use);

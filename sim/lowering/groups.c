@@ -1,7 +1,7 @@
-/* groups.c - the positions of a plan's configs that have tasks, and the groups in which they call collectives. See
+/* groups.c - the positions of a plan's configs with tasks (seats), and the groups in which they call collectives. See
  * program.h.
  *
- * Where one device stands for thousands, lowering walks over those that have tasks and not over all that there are.
+ * In a folded plan one device represents thousands; lowering loops over positions with tasks, not over all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static uint32_t first_of(const struct mq_group_request *rq, uint32_t p)
 	return rq->mask ? mq_mesh_first(rq->config, rq->mask, p) : p - p / rq->stride % rq->size * rq->stride;
 }
 
-/* Positions of all members of the whole group that begins with `first`. Returns how many. */
+/* Positions of all members of the group whose first is `first`. Returns their number. */
 static uint32_t whole_group(const struct mq_group_request *rq, uint32_t first, uint32_t *position)
 {
 	if (rq->mask)
@@ -65,7 +65,7 @@ static uint32_t whole_group(const struct mq_group_request *rq, uint32_t first, u
 
 MQ_COMPARE(lower, uint32_t, MQ_ORDER(*a, *b))
 
-/* The first members of the whole groups in which somebody has a seat. Returns how many. */
+/* The first members of all groups with a seat. Returns their number. */
 static uint32_t list_firsts(struct mq_low *low, const struct mq_group_request *rq, uint32_t *first)
 {
 	const struct mq_seats *seats = mq_low_seats(low, rq->config);
@@ -84,7 +84,7 @@ static uint32_t list_firsts(struct mq_low *low, const struct mq_group_request *r
 	return n;
 }
 
-/* Uneven batch shares: the most samples of a member over the mean. */
+/* Uneven batch shares: most samples of a member / the mean. */
 static double fullest(const struct mq_low *low, const struct mq_config *c, const uint32_t *position, uint32_t n)
 {
 	double parts = c->split[MQ_DIM_BATCH], mean = low->train->batch / low->plan->micro_batches, most = 0;
@@ -94,7 +94,7 @@ static double fullest(const struct mq_low *low, const struct mq_config *c, const
 	return parts > 1 ? most : 1;
 }
 
-/* Adds the group of these members, if one of them has a seat. */
+/* Adds the group of these members, if any has a seat. */
 static void add_group(struct mq_low *low, const struct mq_group_request *rq, const uint32_t *position,
 		      struct mq_groups *groups)
 {

@@ -1,14 +1,14 @@
-/* memory.c - what each device must hold at the worst moment of a step, over its pipeline's schedule.
+/* memory.c - peak memory of each device over its pipeline's schedule.
  *
- * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and the fullest
- * moment of the pass that runs (footprint.c). A micro-batch's activations go with its backward, or with its weight
- * gradients where these are a pass of their own. Where a forward and a backward pass take turns, layer by layer, one
- * grows as the other shrinks: together they keep what the larger keeps whole, and a layer more. In addition there are
- * two receive buffers for the largest tensor from another stage, and buffers of the gradient reduction: two buckets, of
- * which one fills while the other is reduced, or a flat copy of as many gradients as the software takes at once
- * (DeepSpeed: 500 million). The device's calibration adds the reserve of context, libraries and communicators, and the
- * factor of fragmentation on dynamic memory. What is freed late (footprint.c) piles up from one forward pass to the
- * next while the host runs ahead, to the next backward pass, for which it waits. SPDX-License-Identifier: Apache-2.0 */
+ * For each pass in the rank's order (pipeline.c): saved activations of the micro-batches in flight, plus the peak of
+ * the running pass (footprint.c). A micro-batch's activations are freed by its backward, or by its weight gradients if
+ * these are a separate pass. If a forward and a backward pass alternate layer by layer, one grows as the other shrinks:
+ * together they hold the larger one's saved activations and one more layer. Added are two receive buffers for the
+ * largest tensor from another stage, and buffers of the gradient reduction: two buckets, one filling while the other is
+ * reduced, or a flat copy of as many gradients as the software takes at once (DeepSpeed: 500 million). The device's
+ * calibration adds the reserve of context, libraries and communicators, and a fragmentation factor on dynamic memory.
+ * Late-freed tensors (footprint.c) accumulate over forward passes while the host runs ahead, until the next backward
+ * pass, for which it waits. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static void fuller(struct mq_moment *most, double activation_B, const struct mq_
 		*most = (struct mq_moment){ now, pass->buffer_B };
 }
 
-/* A forward and a backward pass that take turns; `others_B`: activations of the other micro-batches. */
+/* An alternating forward and backward pass; others_B: activations of the other micro-batches. */
 static void in_turns(struct mq_moment *most, double others_B, const struct mq_footprint *f,
 		     const struct mq_footprint *b)
 {
@@ -41,8 +41,8 @@ static double all_of(double now, const struct mq_moment *pass)
 	return now + pass->activation_B + pass->buffer_B;
 }
 
-/* Walks the order of the device's pipeline rank; several chunks add up. *late_B: more than the peak is, with what
- * waits for the device. */
+/* The peak over the order of the device's pipeline rank, chunks summed. *late_B: excess over the peak with late-freed
+ * tensors. */
 static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_footprint *h, double *late_B)
 {
 	char message[256];
@@ -56,7 +56,7 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	for (uint32_t i = 0; slot && i < n; i++) {
 		const struct mq_footprint *c = &h[slot[i].chunk];
 
-		if (slot[i].turns) { /* with the backward pass that comes next */
+		if (slot[i].turns) { /* with the next backward pass */
 			const struct mq_footprint *b = &h[slot[i + 1].chunk];
 
 			in_turns(&peak, now - b->kept_B, c, b);
@@ -79,7 +79,7 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	return peak;
 }
 
-/* Most that micro-batches in flight keep on the host. */
+/* Peak of offloaded activations of the micro-batches in flight. */
 static double most_away(struct mq_low *low, uint32_t rank, const struct mq_footprint *h)
 {
 	char message[256];
@@ -101,15 +101,15 @@ static double most_away(struct mq_low *low, uint32_t rank, const struct mq_footp
 	return most;
 }
 
-/* What the optimizer step adds. */
+/* Memory of the optimizer step. */
 static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 {
 	return h->step_B + h->list_B + low->software->allgather_flat_copies * h->fresh_B;
 }
 
-/* Activations and buffers of the passes, or the optimizer step after them: what needs more counts. The
- * allocator keeps the blocks of the other as long as there is room, and gives them back before it fails;
- * what fragmentation takes it cannot give back. `late_B`: freed, but not yet for reuse; `list_B` of it is replayed. */
+/* Activations and buffers of the passes, or the optimizer step after them: the larger counts. The allocator keeps the
+ * blocks of the other while there is room, and releases them before it fails; fragmentation cannot be released. late_B:
+ * freed, but not yet reusable; list_B of it is replayed. */
 static void add_dynamic(struct mq_memory *m, double step_B, double list_B, double late_B, double fragmentation,
 			double limit_B)
 {
@@ -129,7 +129,7 @@ static void add_dynamic(struct mq_memory *m, double step_B, double list_B, doubl
 	m->peak_B += cached;
 }
 
-/* Where the gradients of all chunks lie while they are reduced. */
+/* Buffers of the gradients of all chunks during their reduction. */
 static double reduction_B(const struct mq_low *low, const struct mq_footprint *h, uint32_t chunks,
 			  const struct mq_device *d)
 {
@@ -156,7 +156,7 @@ struct replayed {
 
 struct mq_replays {
 	struct mq_arena *arena;
-	struct mq_index *index; /* hashes of a replay and its limit -> came_to[] */
+	struct mq_index *index; /* hash of a replay and its limit -> came_to[] */
 	uint32_t n, room;
 	struct replayed *came_to;
 };
@@ -193,9 +193,9 @@ static bool replay_fits(struct mq_low *low, const struct mq_allocator_replay *re
 	return r->came_to[at].fits;
 }
 
-/* What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
- * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
- * far as the step also runs on a device that is smaller by what the memory model may be off. */
+/* Memory that PyTorch's allocator reserves beyond live tensors: as on a device of unlimited memory, or all of the
+ * device if the step still runs. It releases surplus blocks before it fails: the surplus is spare if the step also runs
+ * on a device smaller by the memory model's uncertainty. */
 static void run_replay(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 		       struct mq_memory *m)
 {
@@ -229,11 +229,11 @@ static bool has_tensors(const struct mq_low *low, const struct mq_device *d)
 	return d->kind == MQ_GPU && !low->train->infer && !low->model->profile.n_types;
 }
 
-/* What a device holds of the stages of its rank. */
+/* A device's memory of its rank's stages. */
 struct stages {
 	struct mq_footprint *of; /* [n] */
 	uint32_t n;
-	double shared_B; /* receive buffers, and where gradients are reduced */
+	double shared_B; /* receive buffers, and buffers of gradient reduction */
 };
 
 static struct stages stages_of(struct mq_low *low, uint32_t rank, uint32_t device)
@@ -250,8 +250,8 @@ static struct stages stages_of(struct mq_low *low, uint32_t rank, uint32_t devic
 	return s;
 }
 
-/* Blocks are not replayed for a device whose tensors alone need this many times its memory: a search that has nothing
- * else to look at would do nothing else. */
+/* No replay if the tensors alone need this many times the device's memory: it would dominate searches without feasible
+ * plans. */
 #define HOPELESS 1.5
 
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
@@ -284,7 +284,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	return m;
 }
 
-/* All devices of a rank hold the same where every op of its stages splits evenly over the same devices. */
+/* Do all devices of a rank hold the same, since every op of its stages splits evenly over the same devices? */
 static bool uniform(const struct mq_low *low, uint32_t rank)
 {
 	uint32_t devset = MQ_NONE, type = MQ_NONE;
@@ -357,7 +357,7 @@ static void judge(struct mq_low *low)
 	const struct mq_device *d = &cluster->device[out->device[out->worst]];
 	const struct part most = largest(m);
 	out->verdict = MQ_VERDICT_OOM;
-	bool small = m->peak_B < 1e9; /* toy devices of tests and tutorials */
+	bool small = m->peak_B < 1e9; /* small devices of tests and tutorials */
 	double unit_B = small ? 1e6 : 1e9;
 	const char *unit = small ? "MB" : "GB";
 	snprintf(out->message, sizeof(out->message), "device %u (%s) needs %.2f %s of its %.2f %s; largest: %s %.2f %s",
@@ -365,7 +365,7 @@ static void judge(struct mq_low *low)
 		 most.bytes / unit_B, unit);
 }
 
-/* What is offloaded, against the host memory of each machine: a verdict of its own, after that of the devices. */
+/* Compares offloaded tensors with the host memory of each machine: a separate verdict, after that of the devices. */
 static void judge_hosts(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
@@ -447,7 +447,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 			.parameter_B = s.of[k].parameter_B,
 			.gradient_B = s.of[k].gradient_B,
 			.optimizer_B = s.of[k].optimizer_B,
-			/* What all chunks share is written with the first. */
+			/* The part shared by all chunks is logged with the first. */
 			.buffer_B = s.of[k].root_B + s.of[k].logits_B + (k ? 0 : s.shared_B),
 			.kept_B = s.of[k].kept_B,
 			.forward_B = s.of[k].forward.activation_B + s.of[k].forward.buffer_B,

@@ -9,9 +9,9 @@ static bool follows_features(enum mq_op_kind kind)
 	case MQ_OP_EMBEDDING:
 	case MQ_OP_RECURRENT:
 	case MQ_OP_ROUTER:
-		return false; /* OUT is a new dimension: the input is whole */
+		return false; /* OUT is a new dimension: the input is not split */
 	default:
-		return true; /* element-wise and the like: features in, the same features out */
+		return true; /* element-wise ops: output features as input features */
 	}
 }
 
@@ -90,8 +90,8 @@ struct factor {
 	uint8_t from, to;
 };
 
-/* Common refinement, outermost first; neighbours with the same pair of roles are merged. Returns the
- * number of factors, or 0 where sizes do not nest (n = 1 gives one factor of size 1). */
+/* Common refinement, outermost first; neighbours with the same pair of roles are merged. Returns the number of factors,
+ * or 0 if sizes do not nest (n = 1 gives one factor of size 1). */
 static uint32_t refine(const struct mq_layout *a, const struct mq_layout *b, struct factor f[MQ_MAX_FACTORS])
 {
 	uint32_t i = 0, k = 0, n = 0, stride = a->n;
@@ -123,7 +123,7 @@ static uint32_t refine(const struct mq_layout *a, const struct mq_layout *b, str
 	return n;
 }
 
-/* The share of the whole tensor that one position holds under the current roles. */
+/* The share of the whole tensor at one position under the current roles. */
 static double part(const struct factor *f, uint32_t n)
 {
 	double share = 1;
@@ -134,8 +134,8 @@ static double part(const struct factor *f, uint32_t n)
 	return share;
 }
 
-/* Do the exchanges along two neighbouring factors make one, among all ranks of both? Tokens on their way to experts
- * that lie over replicas and over parts of the sequence. */
+/* Do the exchanges along two neighbouring factors combine into one, among all ranks of both? All-to-alls of experts
+ * over replicas and parts of the sequence do. */
 static bool joins(const struct factor *a, const struct factor *b)
 {
 	return divides_data(a->from) && divides_data(b->from) && divides_data(a->to) && divides_data(b->to) &&
@@ -260,7 +260,7 @@ uint32_t mq_mesh_first(const struct mq_config *config, uint32_t mask, uint32_t p
 		if (size > 1 && (mask & 1u << d))
 			p -= p / stride % size * stride;
 	}
-	return mask & 1u << MQ_N_DIMS ? p - p % stride : p; /* what is left are replicas, side by side */
+	return mask & 1u << MQ_N_DIMS ? p - p % stride : p; /* the rest are adjacent replicas */
 }
 
 uint32_t mq_mesh_group(const struct mq_config *config, uint32_t mask, uint32_t p, uint32_t *member)

@@ -1,9 +1,8 @@
-/* mesh.h - layouts: which part of a tensor each device of a config holds, and how to get from one layout to another.
+/* mesh.h - layouts: the part of a tensor on each device of a config, and conversions between layouts.
  *
  * A config's devices form a mesh (plan.h). Each factor of the mesh plays a role for a given tensor: it divides the
  * batch, the sequence, the features or the experts, or it holds partial sums, or copies. Two layouts on the same
- * devices are brought to a common refinement, factor by factor; where the roles of a factor differ, the ranks along it
- * exchange data:
+ * devices have a common refinement of factors; if the roles of a factor differ, the ranks along it exchange data:
  *
  *     partial -> replica      all-reduce          split a -> replica   all-gather
  *     partial -> split        reduce-scatter      split a -> split b   all-to-all
@@ -28,8 +27,7 @@ struct mq_layout {
 	uint8_t role[MQ_N_DIMS + 1];
 };
 
-/* Which tensor of the op: its output, its input, the gradient it produces for its input (dX), the
- * gradient it needs for its output (dY). */
+/* The tensor of the op: output, input, gradient of the input (dX, produced), gradient of the output (dY, needed). */
 enum mq_tensor { MQ_TENSOR_OUT, MQ_TENSOR_IN, MQ_TENSOR_DX, MQ_TENSOR_DY };
 struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *config, enum mq_tensor tensor);
 
@@ -50,9 +48,9 @@ struct mq_conversion {
 };
 struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struct mq_layout *to);
 
-/* The layout with partial sums completed: what an all-reduce leaves. */
+/* The layout after an all-reduce of its partial sums. */
 struct mq_layout mq_layout_reduced(const struct mq_layout *layout);
-/* Ranks that hold the same data: product of the replica factors. */
+/* Number of ranks with the same data: product of the replica factors. */
 uint32_t mq_layout_replicas(const struct mq_layout *layout);
 
 /* The part of position p: [lo, hi) as fractions per tensor dimension, batch by coordinate. */

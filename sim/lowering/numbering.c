@@ -1,5 +1,5 @@
-/* numbering.c - who is who in a plan: stages and pipeline ranks, layer units, device lists, and what all of lowering
- * asks of them. SPDX-License-Identifier: Apache-2.0 */
+/* numbering.c - numbers the parts of a plan: stages and pipeline ranks, units of layers, device lists; and queries
+ * about them. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "lowering/program.h"
@@ -14,9 +14,9 @@ uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
 	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
 }
 
-/* In a V schedule each chunk has streams of its own, and gradients others than activations. In other schedules the second
- * streams are those of messages that pass over stages: they arrive long before their receiver's turn, and must not hold
- * up the messages to the next stage. */
+/* In a V schedule each chunk has its own streams, separate for gradients and activations. In other schedules messages
+ * that skip stages use the second streams: they arrive long before their receiver needs them, and must not block
+ * messages to the next stage. */
 enum mq_stream mq_low_stream(const struct mq_low *low, const struct mq_transfer *t, enum mq_task_kind kind)
 {
 	static const enum mq_stream of[2][2][2] = {
@@ -120,8 +120,8 @@ static void number_samples(struct mq_low *low)
 	}
 }
 
-/* Messages of a V schedule go from a chunk to the next. One that skips chunks would hold up those behind it, and with
- * them the micro-batches that its own receiver waits for. */
+/* Messages of a V schedule go from a chunk to the next. One that skips chunks would block those behind it, and with
+ * them the micro-batches that its receiver waits for. */
 static bool skips_no_chunk(struct mq_low *low)
 {
 	const struct mq_model *m = low->model;

@@ -1,12 +1,12 @@
-/* offload.c - activations that wait in the host's memory from forward to backward (plan: offload_layers).
+/* offload.c - offloads activations to host memory between forward and backward (plan: offload_layers).
  *
- * As Transformer Engine's CPU offloading does it (cpu_offload.py, DefaultOffloadSynchronizer): what a layer keeps is
- * copied to the host while the next layers are computed. The first N of L layers leave, and layer i has left before
- * layer L - N + i begins, so L - N are on the device where a pass ends; where nearly all leave, two. Backward, layer i
- * sets out a layer later than it had to have left. Copies take turns on the device's copy stream. When links are slower
- * than compute, compute waits.
+ * As in Transformer Engine's CPU offloading (cpu_offload.py, DefaultOffloadSynchronizer), a layer's saved activations
+ * are copied to the host during the next layers' compute. The first N of L layers are offloaded, layer i before layer L
+ * - N + i begins, so L - N are on the device at the end of a pass, or two if nearly all are offloaded. Backward, the
+ * copy of layer i starts a layer later than it had to be complete in forward. Copies are serialized on the device's
+ * copy stream. If links are slower than compute, compute waits.
  *
- * Not modelled: that the bandwidth of the host's memory is shared by the GPUs of a node.
+ * Not modelled: sharing of host memory bandwidth by the GPUs of a node.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
 
@@ -57,7 +57,7 @@ void mq_offload_plan(struct mq_low *low)
 			plan_stage(low, s);
 }
 
-/* Copies of what a unit keeps. Nothing where it keeps nothing away. */
+/* Emits the copies of a unit's offloaded activations, if any. */
 static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to_host)
 {
 	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;
@@ -79,7 +79,7 @@ static void copy_unit(struct mq_low *low, uint32_t stage, uint32_t unit, bool to
 	}
 }
 
-/* The next compute task of each device waits for its copy of what the unit keeps. */
+/* Makes the next compute task of each device wait for its copy of the unit's activations. */
 static void await_unit(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
 	uint32_t devices = low->prog.schedule->n_devices, row = (unit - first_unit(low, stage)) * devices;

@@ -1,14 +1,14 @@
-/* pair.c - a forward and a backward pass of different micro-batches as one: segments take turns.
+/* pair.c - alternates segments of a forward and a backward pass of different micro-batches.
  *
- * A template falls into segments: what a device does up to an all-to-all of experts, and what waits for it. While the
- * tokens of one pass travel, the other pass computes. So Megatron core overlaps expert parallelism within 1F1B, and
- * DeepSeek-V3's DualPipe does (DeepSeek-AI 2024, section 3.2.1). The all-to-alls have a stream of their own
- * (transfer.c), so that other collectives of a segment do not queue behind them.
+ * The all-to-alls of experts divide a template into segments. During the all-to-all of one pass, the other pass
+ * computes, as in Megatron core's overlap of expert parallelism within 1F1B and DeepSeek-V3's DualPipe (DeepSeek-AI
+ * 2024, section 3.2.1). The all-to-alls have a separate stream (transfer.c), so that other collectives of a segment do
+ * not queue behind them.
  *
- * Segments take turns by count, those of the pass that has more of them oftener; the forward pass begins, so that equal
- * counts make F0 B0 F1 B1 ... On every rank activations are received before gradients, and sent before gradients: else
- * two ranks could wait for each other's other message. Not modelled: turns chosen by duration, and weight gradients put
- * off into a gap. SPDX-License-Identifier: Apache-2.0 */
+ * Segments alternate by count, those of the pass with more of them more often; the forward pass begins, so equal counts
+ * give F0 B0 F1 B1 ... Every rank receives activations before gradients, and sends them before gradients: else two
+ * ranks could wait for each other's other message. Not modelled: alternation by duration, weight gradients deferred
+ * into gaps. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
 struct segments {
@@ -16,7 +16,7 @@ struct segments {
 	uint32_t *of; /* [tasks], not decreasing along the tasks of a device */
 };
 
-/* Does the task come after tokens that have travelled? */
+/* Does the task depend on an all-to-all of experts? */
 static uint32_t first_segment(const struct mq_template *t, const struct mq_task *task, const uint32_t *of)
 {
 	uint32_t segment = 0;
@@ -65,7 +65,7 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 		mq_csr_make(arena, s[i].n, t[i]->n_tasks, s[i].of, NULL, sizeof(*s[i].of), &first[i], &task[i]);
 	}
 	while (at[0] < s[0].n || at[1] < s[1].n) {
-		/* whoever has less of its segments behind it */
+		/* the pass with the smaller share of its segments done */
 		int i = at[1] >= s[1].n || (at[0] < s[0].n && (double)at[0] * s[1].n <= (double)at[1] * s[0].n) ? 0 : 1;
 
 		for (uint32_t k = first[i][at[i]]; k < first[i][at[i] + 1]; k++) {

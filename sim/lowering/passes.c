@@ -1,11 +1,11 @@
 /* passes.c - forward and backward of one stage, op by op. See program.h.
  *
- * Recomputation follows Megatron-LM: `full` runs a whole layer again (its collectives too) before the layer's backward;
- * `selective` runs the attention core again (Korthikanti et al. 2022).
+ * Recomputation follows Megatron-LM: `full` recomputes a whole layer (its collectives too) before the layer's backward;
+ * `selective` recomputes the attention core (Korthikanti et al. 2022).
  *
- * Context parallelism gathers keys and values while the local block is computed, as ring attention and Megatron's
- * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward gathers again and
- * scatters the gradients of keys and values. SPDX-License-Identifier: Apache-2.0 */
+ * Context parallelism gathers keys and values during the compute of the local block, as ring attention and Megatron's
+ * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Backward gathers again and scatters
+ * the gradients of keys and values. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -73,7 +73,7 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 	}
 }
 
-/* Elements of keys and values that one tensor-parallel rank works with, per sample. */
+/* Elements of keys and values on one tensor-parallel rank, per sample. */
 static double kv_elems(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
@@ -92,7 +92,8 @@ static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] : 1;
 }
 
-/* Keys and values, or their gradients, among the ranks of a sequence: in fp8 where attention takes and makes them so. */
+/* Emits the exchange of keys and values, or their gradients, among context-parallel ranks: in fp8 if attention uses
+ * it. */
 static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enum mq_phase phase)
 {
 	const struct mq_op *o = &low->model->op[op];
@@ -108,8 +109,8 @@ static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enu
 				    .awaited = true });
 }
 
-/* Vocabulary-parallel cross-entropy: the maximum, the sum of exponentials and the target's logit of each
- * token are reduced, in fp32; or each rank gets the logits of all. */
+/* Vocabulary-parallel cross-entropy: reduces maximum, sum of exponentials and target logit of each token, in fp32; or
+ * gathers the logits of all ranks. */
 static void reduce_loss(struct mq_low *low, uint32_t op)
 {
 	const struct mq_op *o = &low->model->op[op];
@@ -136,13 +137,13 @@ struct visit {
 	bool again; /* recomputation: stays inside the layer */
 };
 
-/* Compute on every device of the op; `waits` are the transfers that bring its inputs. */
+/* Compute on every device of the op; waits: the transfers of its inputs. */
 static void compute(struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits, uint32_t n_waits)
 {
 	const struct mq_seats *seats = mq_low_seats(low, mq_low_config(low, op));
 	uint32_t cp = v->only == 2 ? 1 : context_degree(low, op);
 
-	/* First the block at hand, then the others with the gathered keys and values. The gather was issued before, and
+	/* First the local block, then the others with the gathered keys and values. The gather was issued before, and
 	 * is waited for only now. */
 	for (uint32_t ring = cp > 1; ring <= (cp > 1 ? 2 : 0); ring++)
 		for (uint32_t s = 0; s < seats->n; s++) {
@@ -176,7 +177,7 @@ static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
 	}
 }
 
-/* Does the forward pass, or what recomputation does of it, send this tensor on its way? */
+/* Does the forward pass, or its recomputation, emit this transfer? */
 static bool goes(const struct mq_moves *moves, uint32_t transfer, const struct visit *v)
 {
 	const struct mq_transfer *t = &moves->transfer[transfer];
@@ -184,8 +185,8 @@ static bool goes(const struct mq_moves *moves, uint32_t transfer, const struct v
 	return v->again ? t->inside && t->from_stage == t->to_stage : t->channel == v->phase;
 }
 
-/* A GEMM in equal parts of its rows. Each waits for its part of `in`, which is gathered (MQ_NONE = it is
- * there), or sends its part of `out` on its way (MQ_NONE = nowhere). */
+/* A GEMM in equal parts of its rows. Each part waits for its part of the gathered `in` (MQ_NONE = local), or starts the
+ * transfer of its part of `out` (MQ_NONE = none). */
 static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in, uint32_t out)
 {
 	const struct mq_seats *seats = mq_low_seats(low, mq_low_config(low, op));
@@ -208,7 +209,7 @@ static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v
 	}
 }
 
-/* The transfer that splits this forward GEMM, MQ_NONE = none does. */
+/* The transfer that splits this forward GEMM; MQ_NONE = none. */
 static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits,
 			 uint32_t n_waits, bool gather)
 {
@@ -248,8 +249,8 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 			mq_transfer_emit(low, t);
 }
 
-/* Sufficient factors: inputs and output gradients of all replicas are gathered, and each forms the weight
- * gradient of the whole batch. */
+/* Sufficient factors: gathers inputs and output gradients of all replicas; each computes the weight gradient of the
+ * whole batch. */
 static void whole_gradient(struct mq_low *low, uint32_t op)
 {
 	const struct mq_config *c = mq_low_config(low, op);
@@ -275,7 +276,7 @@ static void whole_gradient(struct mq_low *low, uint32_t op)
 	}
 }
 
-/* Gradients of the op's inputs, where all that they are made of is there, go on their way. */
+/* Starts the transfers of the op's input gradients whose summands are complete. */
 static void emit_gradients(struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
@@ -293,8 +294,8 @@ static bool trains_weights(const struct mq_low *low, uint32_t op)
 	return low->model->op[op].frozen == MQ_TRAINED;
 }
 
-/* A GEMM's inputs that were gathered along the sequence and kept as shards are gathered again for the gradient
- * of its weights, beside that of its input (Korthikanti et al. 2022, section 4.2.2). */
+/* Inputs of a GEMM that were gathered along the sequence and saved as shards are gathered again for the weight
+ * gradient, during the input gradient (Korthikanti et al. 2022, section 4.2.2). */
 static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 {
 	const struct mq_model *m = low->model;
@@ -302,7 +303,7 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 
 	if (!low->software->regather_in_backward || m->op[op].kind != MQ_OP_GEMM || !trains_weights(low, op) ||
 	    m->op[op].adapter)
-		return 0; /* an adapter keeps what dropout leaves of it, whole */
+		return 0; /* an adapter saves its input after dropout, unsharded */
 	MQ_EACH_IN(m, op, e) {
 		uint32_t t = low->moves.edge_forward[e - m->edge];
 
@@ -315,9 +316,9 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	return n;
 }
 
-/* A GEMM whose gradients are made apart: that of its input first, under overlap_tp in parts where that of its
- * output is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its
- * own. `again`: inputs gathered for it. */
+/* A GEMM with separate gradients: first of its input, under overlap_tp in parts if the output gradient is gathered,
+ * then of its weights during the transfer of the former. only 1: weight gradients have a separate pass. again: inputs
+ * gathered for them. */
 static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits, uint32_t n_waits,
 			    const uint32_t *again, uint32_t n_again)
 {
@@ -332,9 +333,9 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &weights, again, n_again);
 }
 
-/* Is the gradient of this GEMM's input computed first and on its own, so that something overlaps that of the weights? It
- * is where collectives overlap the GEMM (overlap_tp), and where the ranks of its stage sum the input's gradient meanwhile
- * (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
+/* Is the input gradient of this GEMM a separate, earlier task, so that communication overlaps the weight gradient? It
+ * is with collectives that overlap the GEMM (overlap_tp), and if the ranks of its stage reduce the input gradient
+ * meanwhile (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
 static bool goes_apart(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
@@ -419,8 +420,8 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	mq_template_end(low);
 }
 
-/* The last GEMM among first .. i: nothing that the backward pass needs comes from it or after
- * it, but for what is cheap. i + 1 where there is none. */
+/* The last GEMM among first .. i: the backward pass needs no output of it or of later ops, except cheap ones. i + 1 =
+ * none. */
 static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t first, uint32_t i)
 {
 	for (uint32_t k = i + 1; k-- > first;)
@@ -429,7 +430,7 @@ static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t 
 	return i + 1;
 }
 
-/* Ops i .. of the same unit in this stage are run forward again before the unit's backward, where it is `again`. */
+/* Recomputes ops i .. of a unit of this stage before its backward, if `again`. */
 static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i, bool again)
 {
 	uint32_t unit = low->num.unit_of[op_at(&low->num, stage, i)], first = i;
@@ -453,7 +454,7 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i, bool agai
 
 static void explicit_backward(struct mq_low *low, uint32_t stage)
 {
-	/* What backward ops of earlier stages need of this stage's forward pass. */
+	/* Outputs of this stage's forward pass that backward ops of earlier stages need. */
 	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++) {
 		uint32_t op = op_at(&low->num, stage, i);
 

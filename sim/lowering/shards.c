@@ -1,5 +1,5 @@
-/* shards.c - which ranks hold the same parameters, and which part of gradients and optimizer state each keeps: what the
- * kinds of sync (sync.c) ask of a plan, and nothing is emitted for. SPDX-License-Identifier: Apache-2.0 */
+/* shards.c - queries for sync.c: ranks with the same parameters, and each rank's shard of gradients and optimizer
+ * state. Emits nothing. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
 const uint32_t mq_grad_mask = 1u << MQ_DIM_BATCH | 1u << MQ_DIM_SEQ | 1u << MQ_DIM_SPATIAL;

@@ -1,18 +1,17 @@
-/* steady.c - steps of many micro-batches by those of a few: once the pipeline is full, each period of as many
- * micro-batches as it has ranks is the one before it again.
+/* steady.c - extrapolates steps with many micro-batches from few: in the steady state of the pipeline each period, of
+ * as many micro-batches as ranks, repeats the previous one.
  *
- * Whether the passes that are left out are the same is found here, slot by slot. Whether they also take the same time is
- * known from running the others: where each task of three periods in a row comes later than that of the period before
- * it by one and the same time, so do all periods that follow, since tasks wait for others of their own period or the
- * one before (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992), and meet on links and devices
- * those that ran then. Two periods would do if those of all ranks ended together. One more period follows the three: a
- * message at its end may wait for a receiver whose own last period is over, as it does where none is left out.
- * SPDX-License-Identifier: Apache-2.0 */
+ * This part checks, slot by slot, that the omitted passes are the same. That they also take the same time follows from
+ * simulating the others: if each task of three successive periods is later than in the period before by one and the
+ * same time, so are all following periods, since tasks depend on tasks of their own period or the previous one
+ * (Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992), and share links and devices with those.
+ * Two periods would suffice if those of all ranks ended together. A fourth period follows: a message at its end may
+ * wait for a receiver whose last period is over, as it does without omission. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
-enum { COMPARED = 3, PERIODS }; /* with the one behind them */
+enum { COMPARED = 3, PERIODS }; /* PERIODS: with the one after them */
 
-/* The same pass, `later` micro-batches later? */
+/* Is it the same pass, `later` micro-batches later? */
 static bool same(const struct mq_order *a, uint32_t i, const struct mq_order *b, uint32_t k, uint32_t later)
 {
 	const struct mq_slot *x = &a->slot[i], *y = &b->slot[k];
@@ -21,7 +20,7 @@ static bool same(const struct mq_order *a, uint32_t i, const struct mq_order *b,
 	       x->micro_batch + later == y->micro_batch && a->t[i] == b->t[k];
 }
 
-/* The slot behind which passes are left out, each period `slots` of them; 0: they are others than those before it. */
+/* The slot after which periods of `slots` passes are omitted; 0: passes do not repeat. */
 static uint32_t cut_of(const struct mq_order *all, const struct mq_order *few, uint32_t slots, uint32_t each,
 		       uint32_t left_out)
 {
@@ -57,7 +56,7 @@ const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, stru
 	struct mq_steady *steady = mq_arena_array(low->arena, 1, struct mq_steady);
 	char message[256];
 
-	/* less than half would be saved */
+	/* saves less than half */
 	if (periods < PERIODS + filling || order[0].tasks * n <= low->rq.first_tasks * low->prog.schedule->n_devices)
 		return NULL;
 	*steady = (struct mq_steady){ periods, n, mq_arena_array(low->arena, n, struct mq_stretch) };

@@ -1,36 +1,34 @@
-/* sync.c - gradients, optimizer state and parameters: who reduces what with whom, and when.
+/* sync.c - synchronizes gradients, optimizer state and parameters.
  *
- * Ranks that hold the same parameters but see different samples (batch split) or tokens (sequence, spatial split) must
- * agree on gradients. Parameters with the same group are reduced in buckets, in the order in which the backward pass
- * completes them:
+ * Ranks with the same parameters but different samples (batch split) or tokens (sequence, spatial split) must reduce
+ * gradients. Parameters with the same group are reduced in buckets, in the order in which the backward pass completes
+ * them:
  *
  *   allreduce  one all-reduce per bucket in the last micro-batch
  *   zero1      reduce-scatter there, every rank updates its shard, all-gather of the new parameters
- *              (Rajbhandari et al. 2020), after that or, bucket by bucket, beside the next step's first
- *              forward passes (Megatron core's --overlap-param-gather): a step then begins with those of
- *              the step before it. They follow each other at once; Megatron core begins those of a chunk
- *              with the chunk before the last one
+ *              (Rajbhandari et al. 2020), after that or, bucket by bucket, overlapped with the next step's
+ *              first forward passes (Megatron core's --overlap-param-gather): a step then begins with the
+ *              gathers of the previous one. They are issued back to back; Megatron core issues those of a
+ *              chunk with the chunk before the last one
  *   zero2      the reduce-scatter in every micro-batch: no rank keeps whole gradients
  *   zero3      parameters too are sharded: gathered per layer before its forward and its backward, one
- *              layer ahead of the compute (FSDP, Zhao et al. 2023); gradients reduced as in zero2
+ *              layer ahead of compute (FSDP, Zhao et al. 2023); gradients reduced as in zero2
  *   ps         reduce to a server rank (buckets in turn), which updates and broadcasts
- *   duplicate  sufficient factors: activations and output gradients are gathered instead, each rank forms
- *              the whole gradient itself (Xie et al. 2016); only for GEMMs, others all-reduce
+ *   duplicate  sufficient factors: activations and output gradients are gathered instead, each rank computes
+ *              the whole gradient (Xie et al. 2016); only for GEMMs, others all-reduce
  *
- * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and the subgroups
- * all-reduce their shards (hybrid sharding).
+ * With a ZeRO group smaller than the data-parallel group, a subgroup of neighbours holds the shards and the subgroups
+ * all-reduce them (hybrid sharding).
  *
  * Software may gather and reduce once a step under pipeline stages (`zero_once_per_step`, PyTorch's pipelining over
- * FSDP2):
- * parameters stay whole from the step's end, where they are gathered, and gradients until the last micro-batch.
+ * FSDP2): parameters stay whole from their gather at the step's end, and gradients until the last micro-batch.
  *
  * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`zero_quantized_weights_B`, `zero_quantized_gradients_B`), with
- * the kernels that make them and undo it, and a second copy of the parameters among neighbours from which backward
- * gathers (`zero_hpz_partition_size`). Its all-to-alls in place of a reduce-scatter move the same bytes, and count as
- * one.
+ * quantization kernels, and a second copy of the parameters among neighbours for backward's gathers
+ * (`zero_hpz_partition_size`). Its all-to-alls in place of a reduce-scatter move the same bytes, and count as one.
  *
- * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
- * SPDX-License-Identifier: Apache-2.0 */
+ * With overlap, the reduction of a bucket starts as soon as its last gradient is complete; else after the last
+ * backward. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -45,13 +43,13 @@ static double params_on(const struct mq_low *low, uint32_t op, const struct mq_c
 	return mq_op_param_shard(&low->model->op[op], split);
 }
 
-/* Those of it that have gradients. */
+/* Those with gradients. */
 static double trained_on(const struct mq_low *low, uint32_t op, const struct mq_config *c)
 {
 	return mq_op_trained(&low->model->op[op]) ? params_on(low, op, c) : 0;
 }
 
-/* Bytes of it that ZeRO-3 gathers. */
+/* Bytes of them that ZeRO-3 gathers. */
 static double gather_B(const struct mq_low *low, uint32_t op, const struct mq_config *c)
 {
 	double each = mq_op_param_B(&low->model->op[op], low->train), few = low->software->zero_quantized_weights_B;
@@ -61,8 +59,8 @@ static double gather_B(const struct mq_low *low, uint32_t op, const struct mq_co
 
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
-/* For each config the first with the same group of position 0, which tells groups apart: they are all alike under one
- * mesh. */
+/* For each config the first with the same group of position 0, which identifies its groups: under one mesh all have the
+ * same form. */
 static uint32_t *number_groups(struct mq_low *low)
 {
 	struct mq_index *seen = mq_index_new(&low->scratch);
@@ -89,7 +87,7 @@ static bool fits(struct mq_low *low, const uint32_t *group, const struct mq_buck
 	       (!(limit > 0) || b->elems + more->elems <= limit);
 }
 
-/* Bytes in which ZeRO-1 and 2 gather `elems` parameters of an op: weights that are held in fp8 alone travel so. */
+/* Bytes of `elems` parameters of an op in the gathers of ZeRO-1 and 2: weights stored in fp8 alone are sent in fp8. */
 static double published_B(const struct mq_low *low, uint32_t op, double elems)
 {
 	const struct mq_op *o = &low->model->op[op];
@@ -160,8 +158,8 @@ struct bucket_call {
 	enum mq_dtype dtype;
 	enum mq_phase phase;
 	uint32_t root;
-	bool seal;               /* wait for what has been computed so far, in this template or before it */
-	bool after_sends;        /* and for the last message to another stage: it was waited for */
+	bool seal;               /* wait for all compute so far, in this template or before it */
+	bool after_sends;        /* and for the last message to another stage */
 	bool awaited;            /* the next compute task waits for it */
 	const uint32_t *wait_of; /* [schedule devices] another task to wait for, or NULL */
 };
@@ -177,7 +175,7 @@ static struct bucket_call gathering(const struct mq_low *low, const struct mq_bu
 				     .phase = phase };
 }
 
-/* What has been computed last on the device, in this template or before it. */
+/* The last compute task of the device, in this template or before it. */
 static uint32_t computed(struct mq_low *low, uint32_t device)
 {
 	uint32_t task = mq_emit_seal(low, device);
@@ -235,8 +233,8 @@ static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *
 	return (b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3) && !mq_once(low);
 }
 
-/* The reduction of one bucket, whatever its kind of sync. Without overlap it starts when the pipeline has
- * drained: frameworks wait for their last message first. */
+/* Emits the reduction of one bucket, for any kind of sync. Without overlap it starts after the pipeline's drain:
+ * frameworks wait for their last message first. */
 static void reduce(struct mq_low *low, uint32_t index)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];
@@ -262,12 +260,12 @@ static void reduce(struct mq_low *low, uint32_t index)
 		bc.size = b->shard;
 	}
 	call_bucket(low, b, &bc);
-	if (!whole && b->shard > 1 && b->shard < b->n) { /* subgroups agree on their shards */
+	if (!whole && b->shard > 1 && b->shard < b->n) { /* subgroups all-reduce their shards */
 		bc.kind = MQ_COLL_ALL_REDUCE;
 		bc.bytes /= b->shard;
 		bc.stride = b->shard;
 		bc.size = b->n / b->shard;
-		bc.seal = false; /* the stream's order is enough */
+		bc.seal = false; /* the order of the stream suffices */
 		call_bucket(low, b, &bc);
 	}
 }
@@ -291,7 +289,7 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 		if (b->unit != unit || b->sync != MQ_SYNC_ZERO3)
 			continue;
 		any = true;
-		/* It may start when the unit before the last one has ended: one unit ahead. */
+		/* It may start after the unit before the last one: one unit ahead. */
 		struct bucket_call bc = gathering(low, b, b->gather_B, phase);
 		bc.size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard;
 		bc.awaited = true;
@@ -314,7 +312,7 @@ static void swap_pending(struct mq_low *low)
 
 void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
-	/* Two units' parameters are held at a time: it waits for the unit that has just ended. */
+	/* At most two units' parameters exist at a time: it waits for the unit that has just ended. */
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.unit_end[d] = low->emit.last_compute[d];
 	swap_pending(low);
@@ -332,8 +330,8 @@ void mq_sync_gathered(struct mq_low *low)
 
 /* ---- after the last micro-batch ------------------------------------------------------------------------- */
 
-/* Ops that share parameters across stages (input embedding and head) sum their gradients. Each stage
- * emits the calls of its own ranks. */
+/* Sums the gradients of ops that share parameters across stages (input embedding and head). Each stage emits the calls
+ * of its own ranks. */
 static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 {
 	uint32_t owner = low->model->op[op].tied;
@@ -371,7 +369,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	}
 }
 
-/* The optimizer step of every op of the stage, and copies in few bits of frozen weights: one compute task per device. */
+/* The optimizer step of every op of the stage, and quantized copies of frozen weights: one compute task per device. */
 static void update(struct mq_low *low, uint32_t stage)
 {
 	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
@@ -382,7 +380,7 @@ static void update(struct mq_low *low, uint32_t stage)
 		if (!(low->model->op[op].param > 0 &&
 		      (mq_op_trained(&low->model->op[op]) || low->software->save_quantized_operands)))
 			continue;
-		if (c->sync == MQ_SYNC_PS) /* servers take buckets in turn */
+		if (c->sync == MQ_SYNC_PS) /* buckets go to servers in turn */
 			shard = mq_mesh_group_size(c, mq_grad_mask);
 		const struct mq_seats *seats = mq_low_seats(low, c);
 		struct mq_piece piece = { .op = op,
@@ -397,8 +395,8 @@ static void update(struct mq_low *low, uint32_t stage)
 	}
 }
 
-/* Offloaded optimizer state (Ren et al. 2021, ZeRO-Offload): gradients go down to the host, the step runs
- * there, parameters come back; each rank handles its shard. */
+/* Offloaded optimizer state (Ren et al. 2021, ZeRO-Offload): copies gradients to the host, runs the step there, copies
+ * parameters back; each rank handles its shard. */
 static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype, bool down)
 {
 	double *bytes = mq_arena_array(&low->scratch, low->prog.schedule->n_devices, double);
@@ -432,7 +430,7 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	}
 }
 
-/* Buckets whose shards have the same owners travel together; their sum goes with the first. */
+/* Buckets whose shards have the same owners are gathered in one call, with the first. */
 static double owners_B(struct mq_low *low, uint32_t index, bool *first)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];
@@ -451,7 +449,7 @@ static double owners_B(struct mq_low *low, uint32_t index, bool *first)
 	return bytes;
 }
 
-/* Every owner in turn sends what it updated to the others of its group. */
+/* Every owner in turn broadcasts its updated shard to its group. */
 static void broadcast_shards(struct mq_low *low, uint32_t index, struct bucket_call *bc)
 {
 	bool first;
@@ -465,7 +463,7 @@ static void broadcast_shards(struct mq_low *low, uint32_t index, struct bucket_c
 		call_bucket(low, &low->buckets.bucket[index], bc);
 }
 
-/* Are the stage's new parameters gathered beside its first forward pass? */
+/* Does the gathering of the stage's new parameters overlap its first forward pass? */
 static bool gathers_late(const struct mq_low *low, uint32_t stage)
 {
 	bool first_chunk = low->plan->virtual > 1 && mq_low_stage(low, mq_low_rank(low, stage), 0) == stage;
@@ -531,7 +529,7 @@ void mq_sync_reduce(struct mq_low *low, uint32_t stage)
 
 static void step(struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) { /* what follows waits for every reduction */
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) { /* later tasks wait for every reduction */
 		low->emit.copied[d] = MQ_NONE;
 		mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
 		if (low->plan->offload_optimizer)

@@ -19,7 +19,7 @@ void mq_ids_join(struct mq_low *low, struct mq_ids *ids, const struct mq_ids *mo
 		mq_ids_add(low, ids, more->id[i]);
 }
 
-/* Does a pass begin once what its device sent before has gone? */
+/* Does a pass wait for its device's earlier sends? */
 static bool blocking_sends(const struct mq_low *low)
 {
 	uint32_t chunks = mq_pipeline_kind((enum mq_pipeline)low->plan->pipeline)->most_chunks;
@@ -64,14 +64,14 @@ uint32_t mq_emit_seal(struct mq_low *low, uint32_t device)
 	return low->emit.last_compute[device];
 }
 
-/* A compute task takes the waits of its device since the one before it. */
+/* Gives a compute task the pending waits of its device. */
 static void take_owed(struct mq_low *low, uint32_t device, uint32_t task)
 {
 	low->emit.t->task[task].wait_s += low->emit.owed_s[device];
 	low->emit.owed_s[device] = 0;
 }
 
-/* Drops waits that an earlier compute task of the device has made already: they are over when a later one starts. */
+/* Drops waits that an earlier compute task of the device already has. */
 static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_ids *wait)
 {
 	for (uint32_t i = 0; deps && i < deps->n; i++) {
@@ -101,7 +101,7 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 		low->emit.open[device] = low->emit.last_compute[device] = id;
 	}
 	take_owed(low, device, id);
-	/* Several tasks grow at the same time: mq_template_end sorts the pieces by owner. */
+	/* Several tasks may be open at a time: mq_template_end sorts the pieces by owner. */
 	struct mq_owned_piece owned = { *piece, id };
 	MQ_PUSH(&low->scratch, low->emit.piece, low->emit.n_pieces, low->emit.piece_room, owned);
 	low->emit.t->task[id].n_pieces++;
@@ -110,8 +110,8 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 
 /* ---- works ---------------------------------------------------------------------------------------- */
 
-/* Ops with weights give the input gradient first, the weight gradient second (model_kernels.c); only they
- * can do the two at different times. */
+/* Kernels of ops with weights: input gradient first, weight gradient second (model_kernels.c); only these ops can
+ * separate the two. */
 static bool left_out(const struct mq_low *low, const struct mq_piece *piece, const struct mq_kernel *kernel,
 		     uint32_t count, uint32_t k)
 {
@@ -122,8 +122,8 @@ static bool left_out(const struct mq_low *low, const struct mq_piece *piece, con
 	return (piece->only == 1 && two && k == 1) || (piece->only == 2 && !(two && k == 1));
 }
 
-/* One of several equal parts of the rows, launched by the library that one call of the framework asks for all. A weight
- * gradient, whose rows are its depth, is never split. `host`: of a launch of the framework, in plain ones. */
+/* One of several equal parts of the rows, launched by a library in one framework call for all parts. A weight gradient,
+ * whose rows are its depth, is never split. host: host time of a framework launch / of a plain one. */
 static void take_part(struct mq_kernel *k, double parts, double host)
 {
 	k->launches = fmin(k->launches, k->launches / parts + 1 / fmax(host, 1));
@@ -136,7 +136,7 @@ static void take_part(struct mq_kernel *k, double parts, double host)
 	k->reuse_B /= parts;
 }
 
-/* Does attention have more of the sequence than what it reads, for fewer heads (Ulysses)? */
+/* Does attention have more of the sequence and fewer heads than its inputs (Ulysses)? */
 static bool exchanges_heads(const struct mq_low *low, uint32_t op)
 {
 	if (low->model->op[op].kind != MQ_OP_ATTENTION)
@@ -147,8 +147,7 @@ static bool exchanges_heads(const struct mq_low *low, uint32_t op)
 	return false;
 }
 
-/* Kernels of one device's pieces, and what it waits beside them. A piece's op may stand for those that are like it, of
- * other configs than its own. */
+/* Kernels of a device's pieces, and its waits. A piece's op may represent equal ops of other configs. */
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s,
 				const char *type)
 {
@@ -200,7 +199,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 	return w;
 }
 
-/* Profiled times differ by device type, everything else does not. */
+/* Only profiled times differ by device type. */
 static uint32_t work_of(struct mq_low *low, struct mq_piece *piece, uint32_t n, double wait_s, uint32_t device)
 {
 	struct mq_schedule *s = low->prog.schedule;
@@ -265,7 +264,7 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 	bool found;
 
 	memcpy(key, member, n * sizeof(*key));
-	key[n] = MQ_NONE; /* no rank: such a communicator is another one */
+	key[n] = MQ_NONE; /* no rank: makes the key of a separate communicator */
 	uint32_t id = mq_index_put(low->prog.comm_index, key, (n + apart) * sizeof(*key), s->n_comms, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (found)
@@ -275,7 +274,7 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 	for (uint32_t i = 0; i < n; i++)
 		if (low->prog.index_of[member[i]] != MQ_NONE)
 			comm.rank[comm.n++] = low->prog.index_of[member[i]];
-	if (low->prog.active) { /* simulations still need everyone, for the cost and for the real neighbours */
+	if (low->prog.active) { /* simulations need all members, for costs and actual neighbours */
 		uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = s->n_comms;
 
 		memcpy(all, member, n * sizeof(*all));

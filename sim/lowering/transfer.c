@@ -1,20 +1,20 @@
-/* transfer.c - which tensors move between the layouts of producers and consumers, and how. See program.h;
- * transfer_emit.c has the tasks of those on their way.
+/* transfer.c - plans the transfers of tensors between the layouts of producers and consumers. See program.h;
+ * transfer_emit.c emits their tasks.
  *
- * Consumers that need the same layout on the same devices share one transfer. Forward, a tensor leaves as soon as it is
- * made. Backward, the gradients of all consumers with the same layout are summed first, so that one reduction serves
- * them all (qkv, gate and up, residual branches).
+ * Consumers that need the same layout on the same devices share one transfer. Forward, a transfer starts as soon as its
+ * tensor is computed. Backward, the gradients of all consumers with the same layout are summed first, so that one
+ * reduction serves them all (qkv, gate and up, residual branches).
  *
- * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one factor, each
- * copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et al. 2021, section 4.1). So
- * it is where the sides differ in that partial sums or copies on one become parts of the sequence or the features on
- * the other (an embedding alone on its stage under sequence parallelism): parts travel, the senders reduce to them or
- * the receivers gather them. Anything else goes by intersection of what each side holds, from the copy with the
- * receiver's own index.
+ * A boundary between devices with equal splits is a set of pairs; if both sides are replicated along one factor, each
+ * replica sends its part and the receivers gather (Megatron's scatter/gather, Narayanan et al. 2021, section 4.1). The
+ * same holds if partial sums or replicas on one side become parts of the sequence or the features on the other (an
+ * embedding alone on its stage under sequence parallelism): parts are sent, after a reduction of the senders or before
+ * a gather of the receivers. All other boundaries send the intersections of both sides' parts, from the replica with
+ * the receiver's index.
  *
- * In a graph with backward ops of its own, a forward tensor that a backward op needs on other devices leaves as soon as
- * it is made, if its consumer's stage does not come before its own: then the consumer's forward pass receives it.
- * Stages that come before have run their forward pass by then: their backward pass receives it from the producer's.
+ * In a graph with explicit backward ops, a forward tensor that a backward op needs on other devices is sent as soon as
+ * it is computed, if the consumer's stage is not before its own: the consumer's forward pass receives it. Earlier
+ * stages have finished their forward pass by then: their backward pass receives it from the producer's.
  *
  * Not modelled: combining small messages of different tensors. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -43,7 +43,7 @@ static bool same_layout(const struct mq_layout *a, const struct mq_layout *b)
 	return true;
 }
 
-/* Are partial sums all that the steps deal with? */
+/* Do the steps only reduce partial sums? */
 static bool only_reduces(const struct mq_conversion *c)
 {
 	for (uint32_t i = 0; i < c->n_steps; i++)
@@ -58,7 +58,7 @@ static bool same_samples(const struct mq_config *a, const struct mq_config *b)
 	       a->split[MQ_DIM_EXPERT] == b->split[MQ_DIM_EXPERT];
 }
 
-/* Position to position, where that can be: fills `sent`, `share` and `gather`. */
+/* Messages from position to position, if possible: fills `sent`, `share` and `gather`. */
 static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 {
 	const struct mq_config *a = &low->plan->config[t->from_config];
@@ -77,14 +77,14 @@ static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 	} else {
 		return false;
 	}
-	t->share = 1; /* the part of the whole that a position holds */
+	t->share = 1; /* the part of the tensor at a position */
 	for (uint32_t i = 0; i < t->sent.n_factors; i++)
 		if (t->sent.role[i] != MQ_ROLE_REPLICA)
 			t->share /= t->sent.size[i];
 	return true;
 }
 
-/* How the tensor gets there, and its only step if it has one. Equal shares are even ones or the very same uneven ones. */
+/* The way of a transfer, and its only step, if it has just one. Shares are equal if even, or the same uneven ones. */
 static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
 {
 	const struct mq_config *a = &low->plan->config[t->from_config];
@@ -102,7 +102,7 @@ static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
 	return pair_up(low, t) ? MQ_WAY_PAIRS : MQ_WAY_BOXES;
 }
 
-/* The one replica factor along which the receivers can gather, if there is just one. */
+/* The replica factor along which the receivers can gather, if there is exactly one. */
 static struct mq_step gather_step(const struct mq_layout *to)
 {
 	struct mq_step g = { .kind = MQ_COLL_ALL_GATHER, .fraction = 1 };
@@ -148,7 +148,7 @@ static bool no_op(const struct mq_low *low, const struct mq_transfer *t)
 	return c.possible && !c.n_steps;
 }
 
-/* The machines that the ranks of the first group of experts lie on. */
+/* Number of machines of the first expert-parallel group. */
 static uint32_t machines_of_experts(const struct mq_low *low, const struct mq_config *c)
 {
 	uint32_t ep = c->split[MQ_DIM_EXPERT], batch = c->split[MQ_DIM_BATCH], n = 1;
@@ -165,10 +165,10 @@ static double choose(double n, double k)
 	return k < 0 || k > n ? 0 : exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1));
 }
 
-/* How many of `places`, among which the experts are divided evenly in order, a token visits: with balanced routing of k
- * experts p (1 - (1 - 1/p)^k). Where the k lie in g of G groups (DeepSeek-V2, -V3: node-limited routing), a place that
- * holds q = G/p groups has j of those chosen with hypergeometric probability, and is visited with 1 - (1 - j/g)^k then;
- * one that holds a part of a group likewise. */
+/* Number of `places`, over which the experts are divided evenly in order, that a token visits: with balanced routing to
+ * k experts p (1 - (1 - 1/p)^k). If the k lie in g of G groups (DeepSeek-V2, -V3: node-limited routing), a place with q
+ * = G/p groups has j of the chosen ones with hypergeometric probability, and is then visited with 1 - (1 - j/g)^k; a
+ * place with a part of a group likewise. */
 static double visited(const struct mq_model *m, double places)
 {
 	double k = m->top_k, groups = m->expert_groups, limit = m->group_limit;
@@ -184,8 +184,8 @@ static double visited(const struct mq_model *m, double places)
 	return places * mean;
 }
 
-/* The part of a token's copies that travels: once to each rank that it visits. Between machines it goes once
- * to each, and is passed on inside. */
+/* The share of a token's copies that is sent: one per rank that it visits; between machines one per machine, forwarded
+ * inside. */
 static double merged(const struct mq_low *low, const struct mq_config *c)
 {
 	double ep = c->split[MQ_DIM_EXPERT], k = low->model->top_k, machines;
@@ -198,7 +198,7 @@ static double merged(const struct mq_low *low, const struct mq_config *c)
 	return visited(low->model, ep) / k;
 }
 
-/* Elements of an edge as they travel: to experts, as many as the fullest rank gets. */
+/* Elements of an edge on the wire: to experts, those of the fullest rank. */
 static double travelling(const struct mq_low *low, const struct mq_edge *e)
 {
 	if (!mq_edge_to_experts(low->model, e))
@@ -233,7 +233,7 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 	};
 }
 
-/* Transfers of one op's output: consumers are compared with the ones already planned. */
+/* Plans the transfers of an op's output; consumers share those already planned. */
 static void plan_forward(struct mq_low *low, uint32_t op)
 {
 	uint32_t first = low->moves.n;
@@ -263,8 +263,8 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 	}
 }
 
-/* How often the gradient of what this GEMM takes is summed over tensor-parallel ranks: gate and up are one
- * GEMM here, where software may have two and sum for each. */
+/* Number of tensor-parallel reductions of this GEMM's input gradient: gate and up are one GEMM here, but software may
+ * have two and reduce for each. */
 static double sums(const struct mq_low *low, uint32_t product, const struct mq_transfer *t)
 {
 	const struct mq_model *m = low->model;
@@ -278,7 +278,8 @@ static double sums(const struct mq_low *low, uint32_t product, const struct mq_t
 	return 1;
 }
 
-/* Gradients of one op's output: consumers with the same layout of dX are summed first. */
+/* Plans the transfers of an op's output gradient; gradients of consumers with the same layout of dX are summed
+ * first. */
 static void plan_backward(struct mq_low *low, uint32_t op)
 {
 	uint32_t first = low->moves.n;
@@ -319,23 +320,23 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 
 /* ---- in parts --------------------------------------------------------------------------------------- */
 
-enum { MOST_PARTS = 64 }; /* ranks of a tensor-parallel group that software splits a GEMM for */
+enum { MOST_PARTS = 64 }; /* most tensor-parallel ranks for which software splits a GEMM */
 
-/* Is this op a GEMM of a layer, which the software splits? */
+/* Is the op a GEMM of a layer, which the software splits? */
 static bool splits(const struct mq_low *low, uint32_t op)
 {
 	return low->model->op[op].kind == MQ_OP_GEMM && low->model->op[op].layer != MQ_NONE &&
 	       mq_duplicates(low, op) == 1;
 }
 
-/* Does this op multiply copies in few bits? */
+/* Does the op multiply quantized operands? */
 static bool quantizes(const struct mq_low *low, uint32_t op)
 {
 	return mq_op_gemm_dtype(&low->model->op[op], low->train) != MQ_GEMM_AS_DTYPE &&
 	       low->software->save_quantized_operands && splits(low, op);
 }
 
-/* Are all ops that a transfer leads to such, backward the one whose output gradient it is? */
+/* Are all consumers of a transfer such ops; backward the op whose output gradient it is? */
 static bool all_takers(const struct mq_low *low, uint32_t transfer, bool such(const struct mq_low *low, uint32_t op))
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
@@ -346,7 +347,7 @@ static bool all_takers(const struct mq_low *low, uint32_t transfer, bool such(co
 	return !t->channel || such(low, t->op);
 }
 
-/* Is a transfer this collective and nothing else? */
+/* Is the transfer exactly this collective? */
 static bool is_only(const struct mq_transfer *t, enum mq_coll_kind kind)
 {
 	return t->only.size && t->from_stage == t->to_stage && t->only.kind == kind;
@@ -372,10 +373,10 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 	return low->moves.transfer[transfer].serial == low->emit.serial;
 }
 
-/* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
- * GEMM runs on what is there, its own part first, so that of n equal parts all but the first wait for
- * one call each. An output is scattered in n calls, each behind its part of the GEMM; backwards the weight gradient runs
- * beside the scattering, see passes.c. */
+/* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of the others' data while the GEMM runs on
+ * the present part, its own first, so that of n equal parts all except the first wait for one call each. An output is
+ * scattered in n calls, each after its part of the GEMM; backward the weight gradient overlaps the scattering, see
+ * passes.c. */
 static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
@@ -386,9 +387,9 @@ static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 	return parts && t->only.size <= MOST_PARTS ? t->only.size : 1;
 }
 
-/* An element as it travels. What GEMMs in few bits take alone is gathered along the sequence as they multiply it, where
- * software keeps it so (Transformer Engine: gather_along_first_dim of what norms and casts have written; norms that
- * adapters read too write 16 bits, return_layernorm_output_gathered). */
+/* Bytes of an element on the wire. Inputs read only by quantized GEMMs are gathered along the sequence in the GEMM's
+ * type, if the software does so (Transformer Engine: gather_along_first_dim of the outputs of norms and casts; norms
+ * that adapters read too write 16 bits, return_layernorm_output_gathered). */
 static double elem_B(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
