@@ -224,8 +224,8 @@ static double transfer_s(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, d
 
 struct stage_times {
 	double layer;        /* s per micro-batch and layer */
-	double sure;         /* lower bound of `layer` for any plan of these stages; 0 unless --proof asks */
-	double sure_fixed;   /* lower bound of `fixed` */
+	double layer_floor;  /* lower bound of `layer` for any plan of these stages; 0 unless --proof asks */
+	double fixed_floor;  /* lower bound of `fixed` */
 	double fixed;        /* s per micro-batch of head or tail */
 	double most_samples; /* samples of the replica with most */
 	double part; /* fraction of a sample per rank under context parallelism with less than one each; else 1 */
@@ -271,8 +271,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		       struct stage_times *out)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, sure_speed = 0,
-	       sure_head = INFINITY, sure_tail = INFINITY;
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, speed_lb = 0,
+	       head_lb = INFINITY, tail_lb = INFINITY;
 
 	out->part = fmin(1, samples / stage->d);
 	c->could_part |= out->part < 1 && samples * stage->inner >= stage->d;
@@ -287,9 +287,9 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			const double *busy = query_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
 							stage->n_shares > 1 || c->problem->q->model->experts);
 
-			sure_speed += stage->share[i].replicas * mean / busy[0];
-			sure_head = fmin(sure_head, busy[1]);
-			sure_tail = fmin(sure_tail, busy[2]);
+			speed_lb += stage->share[i].replicas * mean / busy[0];
+			head_lb = fmin(head_lb, busy[1]);
+			tail_lb = fmin(tail_lb, busy[2]);
 		}
 		speed += stage->share[i].replicas * mean / layer;
 		fastest = fmax(fastest, mean / layer);
@@ -310,8 +310,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	}
 	out->layer = out->layer * out->part + context_comm(c, stage, out->part * mean);
 	out->fixed = out->part * ((s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0));
-	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* samples as divisible */
-	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;
+	out->layer_floor = speed_lb > 0 ? samples / speed_lb : 0; /* samples as divisible */
+	out->fixed_floor = ((s == 0 ? head_lb : 0) + (s == tail_stage(k) ? tail_lb : 0)) / mean * samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
 
@@ -436,9 +436,9 @@ static double gradient_comm(struct mq_hybrid_cost *c, const struct mq_hybrid_can
 }
 
 /* Exposed gradient sync of a stage plus its optimizer step. With overlap, at least the last layer's part is exposed;
- * `sure` counts no more than that. */
+ * `least` counts no more than that. */
 static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-			 const struct stage_times *time, bool sure)
+			 const struct stage_times *time, bool least)
 {
 	double update = stage_update(c, k, s, time), beside, after;
 
@@ -448,7 +448,7 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 
 	if (k->sync != MQ_SYNC_ZERO3 && !mq_software_of(c->problem)->overlap_grads)
 		return update + after + all;
-	return update + after + fmax(all / c->n_layers, sure ? 0 : all - beside);
+	return update + after + fmax(all / c->n_layers, least ? 0 : all - beside);
 }
 
 void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *candidate, bool first, bool last,
@@ -520,10 +520,10 @@ static double step_floor(const struct mq_hybrid_candidate *k, const struct stage
 	double b = mq_pipeline_is_v(k->pipeline) ? 0 : mq_pipeline_bubble(k->pipeline, k->chunks);
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {
-		if (!(time[s].sure > 0))
+		if (!(time[s].layer_floor > 0))
 			return 0;
-		room += share / time[s].sure;
-		busy += time[s].sure_fixed / time[s].sure;
+		room += share / time[s].layer_floor;
+		busy += time[s].fixed_floor / time[s].layer_floor;
 		share *= 1 - b / m;
 	}
 	return m * busy / room * (1 - 1e-8); /* step times are rounded to nine digits */

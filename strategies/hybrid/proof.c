@@ -1,9 +1,9 @@
 /* proof.c - a lower bound over all candidates of the hybrid planner: see hybrid.h.
  *
  * Branch and bound over all candidates seen, lowest floors first. A candidate's floor (compute and bubble in closed
- * form) is replaced by its screened time, a lower bound of its simulated time without contention, or by the simulated
- * time if it was judged. What does not fit bounds nothing. It ends when the lowest floor left is above the lowest time
- * found, or after MOST candidates: then that floor is the bound. SPDX-License-Identifier: Apache-2.0 */
+ * form) is replaced by its screened time, which has no contention and so is a lower bound of the simulated time, or by
+ * the simulated time if it was judged. What does not fit bounds nothing. It ends when the lowest floor left is above
+ * the lowest time found, or after MOST candidates: then that floor is the bound. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
