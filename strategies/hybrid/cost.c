@@ -271,7 +271,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		       struct stage_times *out)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, speed_lb = 0,
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, speed_ub = 0,
 	       head_lb = INFINITY, tail_lb = INFINITY;
 
 	out->part = fmin(1, samples / stage->d);
@@ -287,7 +287,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			const double *busy = query_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
 							stage->n_shares > 1 || c->problem->q->model->experts);
 
-			speed_lb += stage->share[i].replicas * mean / busy[0];
+			speed_ub += stage->share[i].replicas * mean / busy[0];
 			head_lb = fmin(head_lb, busy[1]);
 			tail_lb = fmin(tail_lb, busy[2]);
 		}
@@ -310,7 +310,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	}
 	out->layer = out->layer * out->part + context_comm(c, stage, out->part * mean);
 	out->fixed = out->part * ((s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0));
-	out->layer_floor = speed_lb > 0 ? samples / speed_lb : 0; /* samples as divisible */
+	out->layer_floor = speed_ub > 0 ? samples / speed_ub : 0; /* samples as divisible */
 	out->fixed_floor = ((s == 0 ? head_lb : 0) + (s == tail_stage(k) ? tail_lb : 0)) / mean * samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
