@@ -1,6 +1,7 @@
 /* text.c - see text.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -161,6 +162,23 @@ enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, s
 	int reason = errno;
 	unlink(half);
 	return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(reason));
+}
+
+void mq_text_strip_controls(char *text)
+{
+	char *to = text;
+
+	for (const char *p = text; *p; p++) {
+		if (*p == '\033' && p[1] == '[') {
+			while (*p && !isalpha((unsigned char)*p))
+				p++;
+			if (!*p)
+				break;
+		} else if ((unsigned char)*p >= ' ' || *p == '\t' || *p == '\n') {
+			*to++ = *p;
+		}
+	}
+	*to = '\0';
 }
 
 FILE *mq_words_open(struct mq_words *m)

@@ -19,6 +19,9 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *arena, char **bytes, size_t *size,
 			     struct mq_err *err);
 
+/* Removes terminal colours and a pager's control characters; keeps tabs and ends of lines. */
+MQ_API void mq_text_strip_controls(char *text);
+
 /* For qsort: orders texts by their bytes, in any locale. */
 MQ_API int mq_by_text(const void *a, const void *b);
 

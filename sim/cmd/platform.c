@@ -82,7 +82,7 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 	struct mq_calib *calib;
 
 	MQ_TRY(mq_calib_open(&g->calib, NULL, &g->arena, &calib, err));
-	MQ_TRY(g->output ? mq_platform_generate(&g->spec, calib, g->output, err) :
+	MQ_TRY(g->output ? mq_platform_generate(&g->spec, calib, NULL, g->output, err) :
 			   mq_platform_generate_to(&g->spec, calib, stdout, err));
 	if (g->output)
 		printf("%s\n", g->output);

@@ -212,12 +212,10 @@ enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, 
 	mq_platform_spec_init(&spec);
 	MQ_TRY(mq_platform_spec_parse(text, &spec, arena, err));
 	MQ_TRY(mq_platform_folder(arena, file, err));
-	if (mq_platform_is_built(&spec)) {
+	bool built = mq_platform_is_built(&spec);
+	if (built)
 		file->path = mq_arena_printf(arena, "%s/%s", file->dir, names[KEYS]);
-		MQ_TRY(mq_platform_keep_keys(&spec, calib, text, file->path, err));
-	} else {
-		MQ_TRY(mq_platform_generate(&spec, calib, file->path, err));
-	}
+	MQ_TRY(mq_platform_generate(&spec, calib, built ? text : NULL, file->path, err));
 	file->type = mq_platform_spec_types(&spec, calib, arena);
 	return MQ_OK;
 }

@@ -87,7 +87,7 @@ static void in_child(const char *options)
 	if (file < 0 || close(file) ||
 	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
 	    mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK ||
-	    mq_platform_generate(&spec, calib, path, &err) != MQ_OK) {
+	    mq_platform_generate(&spec, calib, NULL, path, &err) != MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(1);
 	}

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_refused(status, &err);
 	if (status == MQ_OK && spec.nodes <= MOST_MACHINES && spec.gpus <= MOST_MACHINES &&
 	    !strchr(spec.gpu ? spec.gpu : "", '*'))
-		fuzz_refused(mq_platform_generate(&spec, shipped, "/dev/null", &err), &err);
+		fuzz_refused(mq_platform_generate(&spec, shipped, NULL, "/dev/null", &err), &err);
 	mq_calib_add_ideal(calib, "ideal", 1e12, 1e12, 1e9);
 	mq_assert(mq_calib_bind(calib, cluster, &err) == MQ_OK);
 	fuzz_refused(mq_change_apply(text, 1, cluster, calib, &err), &err);

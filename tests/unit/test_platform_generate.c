@@ -54,7 +54,7 @@ static void in_child(const char *options, check_fn *check)
 	int file = mkstemp(path);
 	if (file < 0 || close(file) ||
 	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
-	    mq_platform_generate(&spec, calib, path, &err) != MQ_OK) {
+	    mq_platform_generate(&spec, calib, NULL, path, &err) != MQ_OK) {
 		fprintf(stderr, "%s: %s\n", options, err.text);
 		_exit(2);
 	}
@@ -373,8 +373,8 @@ static void a_full_disk_is_an_error(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 
 	mq_platform_spec_init(&spec);
-	assert_int_equal(mq_platform_generate(&spec, calib, "/nowhere/x.xml", &err), MQ_EINPUT);
-	assert_int_equal(mq_platform_generate(&spec, calib, "/dev/full", &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate(&spec, calib, NULL, "/nowhere/x.xml", &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate(&spec, calib, NULL, "/dev/full", &err), MQ_EINPUT);
 	FILE *full = fopen("/dev/full", "w");
 	assert_non_null(full);
 	assert_int_equal(mq_platform_generate_to(&spec, calib, full, &err), MQ_EINPUT);

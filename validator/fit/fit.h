@@ -137,7 +137,6 @@ struct mq_calibration {
 };
 
 struct mq_calibration_request {
-	struct mq_cluster *cluster; /* the node, as in the platform file to be written */
 	uint32_t n_observed;
 	const struct mq_observed *observed;
 	const char *type, *link_class, *source;

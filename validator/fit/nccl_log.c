@@ -22,6 +22,7 @@
 
 #include <jansson.h>
 
+#include "base/text.h"
 #include "fit/fit.h"
 #include "maquette/json_file.h"
 #include "trace/trace.h"
@@ -92,31 +93,12 @@ static int kind_in(const char *text, size_t length)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Removes terminal colours and a pager's control characters. */
-static void strip_controls(char *line)
-{
-	char *to = line;
-
-	for (const char *p = line; *p; p++) {
-		if (*p == '\033' && p[1] == '[') {
-			while (*p && !isalpha((unsigned char)*p))
-				p++;
-			if (!*p)
-				break;
-			continue;
-		}
-		if ((unsigned char)*p >= ' ' || *p == '\t')
-			*to++ = *p;
-	}
-	*to = '\0';
-}
-
 static uint32_t split(char *line, char **word)
 {
 	char *save = NULL;
 	uint32_t n = 0;
 
-	for (char *w = strtok_r(line, " \t", &save); w && n < MAX_WORDS; w = strtok_r(NULL, " \t", &save))
+	for (char *w = strtok_r(line, " \t\n", &save); w && n < MAX_WORDS; w = strtok_r(NULL, " \t\n", &save))
 		word[n++] = w;
 	return n;
 }
@@ -462,7 +444,7 @@ static enum mq_status take_line(struct reader *r, char *line)
 	char *word[MAX_WORDS];
 	double bytes, count;
 
-	strip_controls(line);
+	mq_text_strip_controls(line);
 	if (strstr(line, "NCCL INFO") || strstr(line, "NCCL WARN")) {
 		r->speaks = true;
 		return MQ_OK;

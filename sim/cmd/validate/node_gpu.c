@@ -47,7 +47,7 @@ static enum mq_status usual_machine(const struct mq_device_calib *type, struct m
 	spec.nodes = 1;
 	spec.gpus = n_devices;
 	mq_calib_put_device(calib, type);
-	MQ_TRY(mq_platform_generate(&spec, calib, path, err));
+	MQ_TRY(mq_platform_generate(&spec, calib, NULL, path, err));
 	printf("%s: the platform of this node (%u devices; no topology was recorded: links as is "
 	       "usual, `maquette platform import` reads yours)\n",
 	       path, n_devices);

@@ -225,9 +225,8 @@ enum mq_status mq_platform_keys_check(const char *keys, const struct mq_calib *c
 	return mq_gen_open(&spec, calib, &arena, &gen, err);
 }
 
-/* `keys` NULL: as XML. */
-static enum mq_status write_file(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
-				 const char *path, struct mq_err *err)
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
+				    const char *path, struct mq_err *err)
 {
 	FILE *file = fopen(path, "w");
 	enum mq_status status;
@@ -247,16 +246,4 @@ static enum mq_status write_file(const struct mq_platform_spec *spec, const stru
 	if (status != MQ_OK)
 		mq_platform_discard(path);
 	return status;
-}
-
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
-				    struct mq_err *err)
-{
-	return write_file(spec, calib, NULL, path, err);
-}
-
-enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				     const char *keys, const char *path, struct mq_err *err)
-{
-	return write_file(spec, calib, keys, path, err);
 }

@@ -92,12 +92,14 @@ struct mq_platform_group {
 enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
 				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
 				       struct mq_err *err);
-/* Writes the platform to a file. Device types are those of `calib`, by name or alias; any other needs `tflops`. Options
- * of a device (`tflops`, `memory_GB`, ...) become its calibration, a file beside the platform (mq_platform_calib_path).
- * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
-				    struct mq_err *err);
-/* The same to an open file. */
+/* Writes the platform to a file, as XML or, where the keys that it was made of are given, as these: of such a file
+ * (MQ_PLATFORM_KEYS) mq_platform_build_file builds the cluster. Device types are those of `calib`, by name or alias; any
+ * other needs `tflops`. Options of a device (`tflops`, `memory_GB`, ...) become its calibration, a file beside the
+ * platform (mq_platform_calib_path). MQ_EINPUT: unknown device type, impossible combination, disk full (the file is
+ * removed). */
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
+				    const char *path, struct mq_err *err);
+/* As XML to an open file. */
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
 				       struct mq_err *err);
 
@@ -105,11 +107,6 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 #define MQ_PLATFORM_KEYS ".keys"
 /* MQ_EINPUT: no platform can be made of these keys, as mq_platform_spec_parse and mq_platform_generate say. */
 enum mq_status mq_platform_keys_check(const char *keys, const struct mq_calib *calib, struct mq_err *err);
-/* Writes the keys to such a file, of which mq_platform_build_file builds the cluster, and the calibrations beside it.
- * Errors: as mq_platform_generate. */
-enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				     const char *keys, const char *path, struct mq_err *err);
-
 /* FILE.calib.json of FILE.xml or FILE.keys: calibrations loaded with the platform, if the file exists. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);
 

@@ -82,7 +82,7 @@ static enum mq_status import_network(const char *path, char *text, const struct 
 	MQ_TRY(mq_network_read(text, path, options->gpu, m, &keys, &machines, arena, err));
 	MQ_TRY(mq_platform_spec_parse(keys, &spec, arena, err));
 	spec.name = plain_name(options->name ? options->name : path, arena);
-	MQ_TRY(mq_platform_generate(&spec, options->calib, output, err));
+	MQ_TRY(mq_platform_generate(&spec, options->calib, NULL, output, err));
 	*report = (struct mq_import_report){ .format = m->format, .n_machines = machines };
 	snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");
 	return MQ_OK;

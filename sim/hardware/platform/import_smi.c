@@ -24,24 +24,6 @@ struct matrix {
 	uint32_t rows;
 };
 
-/* Removes escape sequences (the header is underlined on terminals) and carriage returns. */
-static void plain(char *text)
-{
-	char *to = text;
-
-	for (char *from = text; *from; from++) {
-		if (*from == 27 && from[1] == '[') {
-			while (*from && !isalpha((unsigned char)*from))
-				from++;
-			if (!*from)
-				break;
-		} else if (*from != '\r') {
-			*to++ = *from;
-		}
-	}
-	*to = '\0';
-}
-
 /* The words of a format's cells; the last is the diagonal. */
 static const char nvidia_cells[] = "PIX PXB PHB NODE SYS SOC X";
 static const char amd_links[] = "XGMI PCIE N/A 0";
@@ -300,7 +282,7 @@ enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq
 {
 	struct matrix *m = mq_arena_array(arena, 1, struct matrix);
 
-	plain(text);
+	mq_text_strip_controls(text); /* the header is underlined on terminals */
 	if (strstr(text, "between two GPUs"))
 		return read_amd(text, path, type, m, machine, arena, err);
 	MQ_TRY(read_matrix(&text, path, nvidia_cells, m, err));
