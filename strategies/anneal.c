@@ -10,7 +10,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <gsl/gsl_siman.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "maquette/engine.h"
 #include "lib/place/model.h"

@@ -33,7 +33,6 @@
  * link: openblas
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 
 #include "maquette/engine.h"
 #include "automap/linkage.h"

@@ -3,10 +3,8 @@
  * Samples without replacement from the space of usual plans (lib/shapes.h) or, for profiled graphs and with
  * space=placement, random devices for ops: with probability `keep` an op takes the device of its first predecessor, so
  * that neighbours often stay together. SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 
 #include "maquette/engine.h"
-#include "lib/plans.h"
 #include "lib/placements.h"
 #include "lib/shapes.h"
 

@@ -4,7 +4,6 @@
  * --allow-exec says that it is trusted: files come from others. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "session/session.h"

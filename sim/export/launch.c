@@ -13,7 +13,6 @@
 #include <yaml.h>
 
 #include "base/csv.h"
-#include "base/quantity.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "export/export.h"

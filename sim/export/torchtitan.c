@@ -5,7 +5,6 @@
  * The model consists of torchtitan's parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning rate are
  * those of its debug configuration, for the user to replace. It reduces in float32 only.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/template.h"

@@ -12,8 +12,6 @@
 
 #include <math.h>
 
-#include "maquette/cost.h"
-
 enum { FEATURES = 128, WAVES = 8 };
 
 /* The type that multiplies, and the bytes of a weight with its scales. */

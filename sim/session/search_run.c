@@ -3,7 +3,6 @@
 #include "session/search_run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -16,7 +16,6 @@
 #include "hardware/change.h"
 #include "hardware/libraries.h"
 #include "judge/pool.h"
-#include "judge/judge.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"
 #include "trust/trust.h"

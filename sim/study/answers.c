@@ -7,7 +7,6 @@
  * same time, by a scan from 1/32 to 32 for a change of sign, then bisection of log(factor); of several crossings the
  * one at the lowest factor. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "study/study.h"

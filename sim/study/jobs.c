@@ -4,7 +4,6 @@
  * whatif.csv has one row per point (the worst slowdown and its job), jobs.csv one per job, and job_links.csv one per
  * shared link and job that uses it: the job's bytes per step, and their share of what the link could carry in a step of
  * the job. At most MOST_LINKS links, those with most bytes first. SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "study/study.h"

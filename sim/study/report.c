@@ -2,7 +2,6 @@
  * each axis, the fastest point's plan, assumptions, sources of parameters, and the command that makes it again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hardware/platform/graph.h"

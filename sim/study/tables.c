@@ -5,7 +5,6 @@
  * device of the cluster, relative to the smallest cluster of its series. Loss: step time relative to the series'
  * unchanged point (a factor of 1, a spread of 0; else the first value). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "study/study.h"

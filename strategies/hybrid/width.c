@@ -6,7 +6,6 @@
  * and memory are left to the estimate, so each limit on the width is tried: few wide stages or many narrow ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 
 #include "hybrid/hybrid.h"
 

@@ -3,7 +3,6 @@
 
 #include "ip/place_latency.h"
 #include "lib/sfb.h"
-#include "lib/csr.h"
 
 enum { MOST_NODES = 4096, WORD = 64 }; /* sets of nodes are bit sets: n^2 / 4 bytes in all */
 

@@ -1,6 +1,5 @@
 /* blocks.c - see blocks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/blocks.h"
-#include "lib/csr.h"
 #include "lib/plans.h"
 
 #include <math.h>

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "maquette/json_file.h"
-#include "maquette/types.h"
 
 enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err)
 {

@@ -1,6 +1,5 @@
 /* plans.c - see plans.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/plans.h"
-#include "lib/layers.h"
 
 #include <math.h>
 #include <stdarg.h>

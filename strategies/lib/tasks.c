@@ -1,11 +1,9 @@
 /* tasks.c - see tasks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/tasks.h"
-#include "lib/csr.h"
 
 #include "lib/plans.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 

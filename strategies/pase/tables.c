@@ -1,7 +1,6 @@
 /* tables.c - see tables.h. SPDX-License-Identifier: Apache-2.0 */
 #include "pase/tables.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

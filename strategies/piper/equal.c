@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "maquette/types.h"
 #include "lib/csr.h"
 #include "piper/dp.h"
 

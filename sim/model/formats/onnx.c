@@ -6,7 +6,6 @@
  *
  * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/index.h"

@@ -2,7 +2,6 @@
 #include "session/pages/page.h"
 
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/template.h"

@@ -1,7 +1,6 @@
 /* effect.c - the hash of what a plan does: see moves.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/moves.h"
 
-#include "maquette/engine.h"
 #include "lib/plans.h"
 
 static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, const struct mq_train *train,

@@ -2,7 +2,6 @@
 #include "lib/moves/moves.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "maquette/engine.h"
 #include "lib/moves/degrees.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "lib/csr.h"
 #include "lib/plans.h"
 
 /* Most ops in `heavy`; FEW: in a layered model, for its embedding and head */

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "lib/plans.h"
-
 uint32_t mq_stages_of_op(const struct mq_plan *plan, uint32_t op)
 {
 	return plan->config[plan->config_of[op]].stage;

@@ -2,7 +2,6 @@
 #include "lib/place/ideals.h"
 
 #include "maquette/types.h"
-#include "lib/csr.h"
 
 static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
 {

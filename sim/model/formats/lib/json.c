@@ -2,7 +2,6 @@
 #include "model/formats/lib/json.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_BYTES = 1 << 28 };
 
