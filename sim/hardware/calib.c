@@ -15,39 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEV(field, unit, initial, min, max, help)                                              \
-	{                                                                                      \
-#field, unit, offsetof(struct mq_device_calib, field), initial, min, max, help \
+#define NUMBER(...)         \
+	{                   \
+		__VA_ARGS__ \
 	}
-#define PEAK(name, dtype)                                                                                    \
-	{                                                                                                    \
-		"peak_" name "_flops", "flop/s",                                                             \
-			offsetof(struct mq_device_calib, peak_flops) + (dtype) * sizeof(double), 0, 0, 1e18, \
-			"dense peak in " name "; 0 = not supported"                                          \
-	}
-#define LINK(field, unit, initial, min, max, help)                                           \
-	{                                                                                    \
-#field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help \
-	}
-#define KNOT(name, call, i, size)                                                                                    \
-	{                                                                                                            \
-		name "_t" #i "_s", "s",                                                                              \
-			offsetof(struct mq_link_calib, call_s) + ((call)*MQ_CALL_KNOTS + (i)-1) * sizeof(double), 0, \
-			0, 1e4, "measured time of one " name " of " size "; 0 = not measured"                        \
-	}
-#define CALL(name, call)                                                                                     \
-	KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), KNOT(name, call, 3, "512 B"),               \
-		KNOT(name, call, 4, "4 KiB"), KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
-		KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
-#define GIVEN NAN /* no default: the file must have it */
-
+#define ROW(...) NUMBER(__VA_ARGS__),
 static const struct mq_calib_field device_fields[] = {
-#include "hardware/calib_device.def"
+#define MQ_DEVICE(field, unit, ...) ROW(#field, unit, offsetof(struct mq_device_calib, field), __VA_ARGS__)
+#define MQ_PEAK(name, dtype)                                                                                          \
+	ROW("peak_" name "_flops", "flop/s", offsetof(struct mq_device_calib, peak_flops) + (dtype) * sizeof(double), \
+	    0, 0, 1e18, "dense peak in " name "; 0 = not supported")
+#include "maquette/calib_device.def"
 	{ .name = NULL }
 };
 
+#define KNOT(name, call, i, size)                                                                                   \
+	NUMBER(name "_t" #i "_s", "s",                                                                              \
+	       offsetof(struct mq_link_calib, call_s) + ((call)*MQ_CALL_KNOTS + (i)-1) * sizeof(double), 0, 0, 1e4, \
+	       "measured time of one " name " of " size "; 0 = not measured")
 static const struct mq_calib_field link_fields[] = {
-#include "hardware/calib_link.def"
+#define MQ_LINK(field, unit, ...) ROW(#field, unit, offsetof(struct mq_link_calib, field), __VA_ARGS__)
+#define MQ_CALL(name, call)                                                                                  \
+	KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), KNOT(name, call, 3, "512 B"),               \
+		KNOT(name, call, 4, "4 KiB"), KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
+		KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB"),
+#include "maquette/calib_link.def"
 	{ .name = NULL }
 };
 

@@ -31,35 +31,13 @@ enum mq_gen_fabric {
 
 /* The options of `maquette platform generate` and the keys platform.* of a study. */
 struct mq_platform_spec {
-	const char *name;     /* NULL = made from the other keys */
-	const char *gpu;      /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
-	uint32_t nodes, gpus; /* machines; devices per machine */
-	uint32_t intra;       /* enum mq_gen_intra */
-	uint32_t board;       /* GPUs of the NVLink mesh of which a machine is a part; 0 = the machine's own */
-	double nvlink_GBps;   /* per GPU, one direction; 0 = the device's own; the same below */
-	double pcie_GBps;
-	uint32_t pcie_switches; /* per node; 0 = one per socket */
-	uint32_t nics;          /* network ports per node; 0 = one per GPU (PCIe: one) */
-	double nic_GBps;
-	uint32_t sockets;
-	uint32_t fabric;    /* enum mq_gen_fabric */
-	uint32_t network;   /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
-	uint32_t leaf;      /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
-	const char *leaves; /* replaces leaf and pod: nodes of each leaf, "16x4+8/16x3", / = next pod; NULL = equal */
-	double oversub;     /* bandwidth into a leaf / bandwidth out of it */
-	uint32_t pod;       /* leaves per pod of a three-level fat-tree; 0 = two levels */
-	double pod_oversub;
-	uint32_t routers;         /* dragonfly: routers per group */
-	uint32_t global;          /* dragonfly: global links per router; 0 = as nodes per router */
-	const char *dims;         /* torus: "4x4x4" nodes; NULL = nearest to a square */
-	double link_GBps;         /* torus and dragonfly: one link between routers; 0 = node's ports */
-	uint32_t domain;          /* nvl72: GPUs of a scale-up domain */
-	double nic_us, switch_us; /* latencies; negative = usual for the network */
-	bool sharp, nvls;      /* in-network reduction: by network switches (CollNet); by NVSwitches, where they can */
-	double tflops;         /* peak in XML; 0 = the device's own (one without calibration must give it) */
-	double host_memory_GB; /* of a machine; 0 = not known */
-	double memory_GB, bw_TBps, mem_GBps; /* for types without calibration; 0 = assumed */
-	double price_per_h, power_W;         /* per device; negative = the calibration's */
+#define MQ_KEY_STR               const char *
+#define MQ_KEY_U32               uint32_t
+#define MQ_KEY_CHOICE            uint32_t
+#define MQ_KEY_F64               double
+#define MQ_KEY_BOOL              bool
+#define MQ_KEY(kind, field, ...) MQ_KEY_##kind field;
+#include "hardware/platform/platform_options.def"
 };
 
 /* Rows for every field, with defaults; key = field name. */

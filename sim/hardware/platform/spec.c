@@ -8,13 +8,13 @@
 
 #include "base/quantity.h"
 
-#define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* default for a device type without calibration */
 #define MEMORY_S      .03
 #define H100_CLASS    600 /* Tflop/s in 16 bit */
 #define CUBE_MESH     8   /* GPUs of a DGX-1's mesh of NVLinks */
 
 const struct mq_opt mq_platform_opts[] = {
+#define MQ_KEY(kind, ...) MQ_##kind(struct mq_platform_spec, __VA_ARGS__),
 #include "hardware/platform/platform_options.def"
 	MQ_END
 };

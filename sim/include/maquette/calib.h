@@ -36,65 +36,12 @@ struct mq_device_calib {
 	enum mq_device_kind kind;
 	const char *assumed;            /* assumptions for a type without data, in words; NULL = it has data */
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
-	double mem_bw_Bps;              /* nominal memory bandwidth */
-	double memory_B;                /* nominal capacity */
-	double l2_B, l2_Bps;            /* L2 cache; 0 = unknown. What it reads at */
-	double sm_count;                /* streaming multiprocessors, or cores */
-	double compute_capability;      /* 70, 80, 90, 100 ...; 0 for a CPU */
-	/* Links of generated and imported platforms; nominal bandwidths, one direction. */
-	double nvlink_Bps;      /* all NVLinks of its socket; 0 = none */
-	double bridge_Bps;      /* NVLink bridge for a pair of cards; 0 = none */
-	double nvlink_port_Bps; /* one NVLink, the unit of `nvidia-smi topo` */
-	double pcie_Bps;        /* its PCIe lanes; of a CPU: memory between processes */
-	double nic_Bps;         /* the usual network port */
-	double gpus_per_nic;    /* usual; 0 = one port per machine */
-	double nvswitch;        /* 1 = its NVLinks lead to NVSwitches, not to other GPUs */
-	double cube_mesh;       /* 1 = eight of them are a hybrid cube mesh */
-	double nvls;            /* 1 = its NVSwitch can reduce */
-	double p2p;             /* 1 = direct transfers over PCIe */
-	/* GEMM: the longer of waves of tiles and memory traffic, plus a fixed time: see kernels/cost.c */
-	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
-	double gemm_fp32; /* efficiency of fp32 GEMMs, on plain cores, / gemm_eff */
-	double gemm_tf32; /* of tf32 GEMMs, a layer's three together, / gemm_eff */
-	double gemm_fp8, gemm_token, gemm_block, gemm_mx, gemm_nv; /* of fp8 and fp4 GEMMs, by scaling */
-	double gemm_b0;         /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
-	double gemm_misaligned; /* efficiency factor where rows are multiples of 4 or 8 bytes, not of 16 */
-	double gemm_odd;        /* factor where rows have an odd number of 2-byte elements / gemm_misaligned */
-	double bmm_misaligned;  /* speed of a step of k in misaligned batched GEMMs of unfused attention; 0 = that of
-				 * cores without tensor cores, peak_fp32 / peak */
-	double clock;    /* share of its full clock; 0 = full. Not in files: mq_power_clock gives it for long work */
-	double conv_eff; /* share of peak of large convolutions */
-	double conv_eff_simt;        /* the same in fp32 on a GPU whose tensor cores lack it */
-	double conv_volume;          /* efficiency factor of 3D convolutions */
-	double conv_depthwise;       /* share of the fp32 peak of depthwise convolutions */
-	double attention_scale;      /* speed of fused attention / speed by its counted tiles; of a CPU / speed of its
-				      * GEMMs */
-	double attention_bwd;        /* the same of the backward / of the forward pass */
-	double attention_score;      /* CPU: flop per score besides its GEMMs (softmax) */
-	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
-				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
-	double scan_share;           /* speed of state-space / of memory-bound kernels */
-	double elementwise_bw_share; /* share of memory bandwidth */
-	double optimizer_share;      /* speed of the optimizer's / of memory-bound kernels */
-	double launch_s;             /* device time per kernel when the queue is full */
-	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
-	double overlap_compute; /* share of compute lost to an overlapping collective; -1 = the multiprocessors that its
-				 * channels hold */
-	double overlap_gemms;   /* multiprocessors that GEMMs lose per one that a collective holds */
-	double overlap_comm;    /* share by which a collective is slowed by concurrent compute */
-	double reserve_B;       /* context and libraries on a CPU; a GPU's is the software's */
-	double fragmentation;   /* factor >= 1 on dynamic memory */
-	double copy_bw_Bps;     /* pinned host <-> device, one direction */
-	double host_bw_Bps;     /* host memory, share of one device (offloaded optimizer) */
-	bool serial_comm;       /* communication and compute cannot overlap (CPU cores) */
-	double price_per_h, power_W; /* $, board limit in W; NaN = not known */
-	/* Power at full clock, see kernels/power.c */
-	double power_idle;         /* idle power / board limit */
-	double flop_J;             /* energy per operation of 16-bit GEMMs; 0 = unknown: no power limit */
-	double flop_fp8, flop_fp4; /* energy with these operands / with 16 bits */
-	double memory_J;           /* energy per byte of memory traffic */
-	double power_s;            /* seconds over which the limit averages power */
-	const char *price_source;  /* source and date of the price, in words; NULL = not given */
+	double clock;     /* share of its full clock; 0 = full. Not in files: mq_power_clock gives it for long work */
+	bool serial_comm; /* communication and compute cannot overlap (CPU cores) */
+	const char *price_source; /* source and date of the price, in words; NULL = not given */
+#define MQ_DEVICE(field, ...) double field;
+#define MQ_PEAK(...)
+#include "maquette/calib_device.def"
 };
 /* The share of its full clock at which a device computes. */
 static inline double mq_cost_clock(const struct mq_device_calib *device)
@@ -111,37 +58,10 @@ struct mq_link_calib {
 	const char *source;
 	const char *const *sibling; /* classes whose values can replace its own, NULL-terminated; NULL = none */
 	const char *const **fitted; /* [fields] tables that a value was fitted to, NULL-terminated; NULL = none */
-	double bw_share;            /* share of nominal bandwidth of a large transfer */
-	double port_Bps;            /* limit of a node's port, however fast; 0 = none */
-	double latency_scale;       /* factor on NCCL's step latencies (1 = InfiniBand, NVLink) */
-	double launch_s;            /* host time per GPU and call if one process drives several */
-	double launch_channel_s;    /* host time per GPU, call and channel */
-	double p2p_latency_s;       /* software latency of one send/recv, link latency apart */
-	double ll_Bps;              /* of a small send by protocol LL; 0 = LL is not used */
-	double simple_s;            /* extra start time of a send by protocol Simple */
-	double peer_s;              /* per further peer of an all-to-all inside a node */
-	double channel_Bps;         /* copy speed of one channel of an all-to-all; 0: no limit */
-	double start_s;             /* start of a ring's call in a node by Simple, LL, LL128; 0: NCCL's */
-	double start_ll_s, start_ll128_s;
-	double hop_s;       /* least latency of one step of a collective */
-	double fill;        /* part of a step that filling the pipeline adds to a ring's round */
-	double chunk_B;     /* overhead per chunk of NVLS, as bytes: see collectives/fill.c */
-	double step_B;      /* a step of a channel's buffer, the piece that is stored and forwarded */
-	double nvls_share;  /* actual / NCCL's estimate of the bandwidth of NVLS */
-	double sharp_share; /* share of a port's nominal bandwidth if switches reduce (CollNet) */
-	double fleet;       /* NVLink, pcie: arithmetic of the slowest of 8 GPUs that train together / of one at
-			     * the clock that its board limit allows; of others see costing/clocks.c */
-	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
-	double hop_ll128_s;
-	double clock_Hz;    /* SM clock of the GPUs at its ends; 0 = unknown. A sibling's times are taken in cycles */
-	double reported_s;  /* latency that the network plug-in reports; in NCCL's choice each step over the network has
-			     * it (twice with Simple) */
-	double simple_only; /* 1: the network plug-in forbids LL and LL128 */
-	double route_s;     /* link latency contained in the step latencies */
-	/* Calls measured by a validator: seconds for 8^1 .. 8^9 bytes, linear between. Index: enum mq_coll_kind, then
-	 * MQ_CALL_P2P. See collectives/measured.c. */
-	double measured_ranks; /* ranks of the measured communicator; 0 = not measured */
-	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS];
+	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS]; /* index: enum mq_coll_kind, then MQ_CALL_P2P */
+#define MQ_LINK(field, ...) double field;
+#define MQ_CALL(...)
+#include "maquette/calib_link.def"
 };
 
 struct mq_calib {
