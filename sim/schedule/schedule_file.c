@@ -30,22 +30,9 @@ static const struct {
 	double most, missing;
 	bool always; /* written even where it is 0 */
 } kernel_number[] = {
-	{ "steps", offsetof(struct mq_kernel, steps), 1e9, 0, false },
-	{ "layout", offsetof(struct mq_kernel, layout), 1e3, 0, false },
-	{ "work", offsetof(struct mq_kernel, work), 1e18, 0, false },
-	{ "blocks", offsetof(struct mq_kernel, blocks), 1e9, 0, false },
-	{ "reread", offsetof(struct mq_kernel, reread_B), 1e18, 0, false },
-	{ "handed", offsetof(struct mq_kernel, handed_B), 1e18, 0, false },
-	{ "reuse", offsetof(struct mq_kernel, reuse_B), 1e18, 0, false },
-	{ "looped", offsetof(struct mq_kernel, looped), 1e9, 0, false },
-	{ "winograd", offsetof(struct mq_kernel, winograd), 1e3, 0, false },
-	{ "m", offsetof(struct mq_kernel, m), 1e9, 0, true },
-	{ "n", offsetof(struct mq_kernel, n), 1e9, 0, true },
-	{ "k", offsetof(struct mq_kernel, k), 1e9, 0, true },
-	{ "count", offsetof(struct mq_kernel, count), 1e9, 1, true },
-	{ "flop", offsetof(struct mq_kernel, flop), 1e21, 0, true },
-	{ "bytes", offsetof(struct mq_kernel, bytes), 1e18, 0, true },
-	{ "launches", offsetof(struct mq_kernel, launches), 1e9, 1, true },
+#define MQ_AMOUNT(field, ...) { #field, offsetof(struct mq_kernel, field), __VA_ARGS__ },
+#define MQ_FLAG(field)
+#include "maquette/kernel.def"
 };
 enum { N_KERNEL_NUMBERS = sizeof(kernel_number) / sizeof(kernel_number[0]) };
 
@@ -59,20 +46,14 @@ static void put_numbers(FILE *f, const struct mq_kernel *k, bool always)
 	}
 }
 
-static const struct {
+struct member {
 	const char *name;
 	size_t offset;
-} kernel_flag[] = {
-	{ "causal", offsetof(struct mq_kernel, causal) },
-	{ "mx", offsetof(struct mq_kernel, mx) },
-	{ "volume", offsetof(struct mq_kernel, volume) },
-	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
-	{ "of_weights", offsetof(struct mq_kernel, of_weights) },
-	{ "grouped", offsetof(struct mq_kernel, grouped) },
-	{ "of_input", offsetof(struct mq_kernel, of_input) },
-	{ "untimed", offsetof(struct mq_kernel, untimed) },
-	{ "graphed", offsetof(struct mq_kernel, graphed) },
-	{ "awaited", offsetof(struct mq_kernel, awaited) },
+};
+static const struct member kernel_flag[] = {
+#define MQ_AMOUNT(...)
+#define MQ_FLAG(field) { #field, offsetof(struct mq_kernel, field) },
+#include "maquette/kernel.def"
 };
 enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };
 
@@ -99,19 +80,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 	fputc('}', f);
 }
 
-static const struct {
-	const char *name;
-	size_t offset;
-} held_field[] = {
-	{ "parameter_B", offsetof(struct mq_held, parameter_B) },
-	{ "gradient_B", offsetof(struct mq_held, gradient_B) },
-	{ "optimizer_B", offsetof(struct mq_held, optimizer_B) },
-	{ "buffer_B", offsetof(struct mq_held, buffer_B) },
-	{ "kept_B", offsetof(struct mq_held, kept_B) },
-	{ "forward_B", offsetof(struct mq_held, forward_B) },
-	{ "backward_B", offsetof(struct mq_held, backward_B) },
-	{ "step_B", offsetof(struct mq_held, step_B) },
-};
+#define HELD(field) { #field, offsetof(struct mq_held, field) },
+static const struct member held_field[] = { MQ_HELD(HELD) };
 enum { N_HELD_FIELDS = sizeof(held_field) / sizeof(held_field[0]) };
 
 static double *held_value(struct mq_held *h, int field)

@@ -63,31 +63,13 @@ MQ_API const char *mq_scaling_name(enum mq_scaling scaling);
 struct mq_kernel {
 	uint32_t op; /* id in the model; MQ_NONE = no op */
 	uint8_t kind, phase, dtype;
-	bool causal;
-	uint8_t attention; /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
-	bool mx;           /* MQ_KERNEL_ATTENTION in fp8: MXFP8 */
-	uint8_t scaling;   /* MQ_KERNEL_GEMM in fp8 or fp4: enum mq_scaling */
-	double steps;      /* MQ_KERNEL_ATTENTION: calls in turn over other ranks' keys; 0 = one over own keys */
-	double layout; /* MQ_KERNEL_CONV: conversion passes to and from the layout of tensor cores; 0 = channels-last */
-	double m, n, k, count; /* MEMORY, EMBEDDING: n = elements per row; 0 = no rows */
-	double flop, bytes;    /* of all `count` */
-	double work;           /* MQ_KERNEL_MEMORY: integer instructions, if these may bound it */
-	double blocks;         /* MQ_KERNEL_MEMORY: thread blocks; 0 = enough to fill the device */
-	double reread_B;       /* MEMORY: of `bytes`, read again when `reuse_B` more have passed the cache */
-	double handed_B;       /* MEMORY, CONV: the same when twice that have: the kernel before wrote them */
-	double reuse_B;        /* a tensor */
-	double launches;       /* kernel launches by the host (eager) */
-	double looped;         /* of these, launches in a loop of the library, at the machine's own host time */
-	bool graphed;          /* launched by a CUDA graph, without host time per kernel */
-	bool awaited;    /* MQ_KERNEL_OPTIMIZER: the host waits for the device between tensors, weights and biases */
-	double winograd; /* MQ_KERNEL_CONV, see struct mq_op */
-	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
-	bool of_weights;        /* GEMM, CONV: weight gradient: first operand transposed; CONV: windows in its rows */
-	bool grouped;  /* MQ_KERNEL_GEMM: one GEMM per expert, each with its own rows; m (of_weights: k) is the mean */
-	bool of_input; /* MQ_KERNEL_CONV: input gradient */
-	bool untimed;  /* MQ_KERNEL_CONV: algorithm chosen by heuristics, not by timing (cudnn.benchmark off) */
+	uint8_t attention;          /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
+	uint8_t scaling;            /* MQ_KERNEL_GEMM in fp8 or fp4: enum mq_scaling */
 	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, in every phase */
 	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
+#define MQ_AMOUNT(field, ...) double field;
+#define MQ_FLAG(field)        bool field;
+#include "maquette/kernel.def"
 };
 
 /* The work of a compute task, shared by all tasks that repeat it (micro-batches, equal ranks). */

@@ -80,7 +80,11 @@ struct mq_task {
 struct mq_held {
 	uint32_t device; /* index into the schedule's devices */
 	uint32_t stage;
-	double parameter_B, gradient_B, optimizer_B, buffer_B, kept_B, forward_B, backward_B, step_B;
+#define MQ_HELD(X) \
+	X(parameter_B) X(gradient_B) X(optimizer_B) X(buffer_B) X(kept_B) X(forward_B) X(backward_B) X(step_B)
+#define MQ_MEMBER(field) double field;
+	MQ_HELD(MQ_MEMBER)
+#undef MQ_MEMBER
 };
 
 struct mq_schedule {
