@@ -20,7 +20,7 @@ static void set_batch(const struct shape_space *space, struct shape_point *p)
 
 	p->dp = space->set[p->set].n / (p->tp * p->pp);
 	p->micro_batches = p->dp ? (uint32_t)fmax(1, batch / p->dp) : 1;
-	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * p->dp) != 0)
+	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * (p->balanced ? 1 : p->dp)) != 0)
 		p->micro_batches--;
 	/* at most about four micro-batches per stage */
 	while (p->micro_batches > 4 * p->pp && p->micro_batches % 2 == 0)
@@ -28,7 +28,7 @@ static void set_batch(const struct shape_space *space, struct shape_point *p)
 }
 
 static struct shape_point point_of(const struct shape_space *space, uint32_t set, uint32_t tp, uint32_t pp,
-				   uint8_t sync, uint8_t recompute)
+				   uint8_t sync, uint8_t recompute, bool balanced)
 {
 	bool infer = space->problem->q->train->infer;
 	struct shape_point p = { .set = set,
@@ -39,7 +39,8 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 				 .virtual = 1,
 				 .pipeline = MQ_PIPE_1F1B,
 				 .recompute = infer ? MQ_RECOMPUTE_NONE : recompute,
-				 .sequence_parallel = shapes_sequence(space, tp, 1) };
+				 .sequence_parallel = shapes_sequence(space, tp, 1),
+				 .balanced = balanced };
 
 	set_batch(space, &p);
 	p.sync = p.dp > 1 && !infer ? sync : MQ_SYNC_ALLREDUCE;
@@ -69,7 +70,7 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 	/* the largest tensor degree within a machine that the model allows */
 	for (uint32_t tp = which == TENSOR ? space->set[0].per_node : 1; !any && tp > (which == TENSOR); tp /= 2)
 		for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
-			struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r);
+			struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r, false);
 
 			for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
 				any = true;
@@ -87,24 +88,28 @@ static bool first_fitting(struct shape_space *space, struct mq_arena *arena, str
 {
 	static const struct {
 		uint8_t sync, recompute;
-		bool host;
-	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE, false },
-		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false },
-		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false },
-		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true } };
+		bool host, balanced;
+	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE, false, false },
+		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true, false },
+		    /* replicas of unlike samples, where no division of the devices divides the batch */
+		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false, true },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false, true } };
 	uint32_t set = MQ_NONE; /* the largest set of equal devices */
+	uint32_t stages[16], n;
 
 	for (uint32_t i = 0; i < space->n_sets; i++)
 		if (!space->set[i].mixed && (set == MQ_NONE || space->set[i].n > space->set[set].n))
 			set = i;
-
+	n = set == MQ_NONE ? 0 : shapes_divisors(space->set[set].n, stages, 16);
 	/* choices that slow a step down most come last */
-	for (uint32_t i = 0; set != MQ_NONE && i < 2 * 7; i++)
+	for (uint32_t i = 0; i < 3 * n; i++)
 		for (uint32_t t = 0; t < 2; t++)
-			for (uint32_t w = i / 7 * 2; w < i / 7 * 2 + 2; w++) {
+			for (uint32_t w = i / n * 2; w < i / n * 2 + 2; w++) {
 				uint32_t tp = t ? space->set[set].per_node : 1;
-				struct shape_point p =
-					point_of(space, set, tp, 1u << i % 7, way[w].sync, way[w].recompute);
+				struct shape_point p = point_of(space, set, tp, stages[i % n], way[w].sync,
+								way[w].recompute, way[w].balanced);
 
 				if ((t && tp == 1) || (way[w].host && !shapes_can_host(space)))
 					continue;

@@ -13,6 +13,11 @@ try 0 'dp 5 tp 1 pp 1' search -m resnet50 -p gpu=H100,gpus=8 --batch 125 --softw
 # Micro-batches and degrees of machines of six are all divisors.
 try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6 -p gpu=RTX-3090,nodes=3,gpus=6 --batch 36 \
 	--fix dp=6 --fix tp=3 -e hybrid --evals 8 -j 1 -o six
+# The first plan comes at once: as many stages as machines, or replicas of unlike samples.
+try 0 '' search -m gpt:layers=13,hidden=64,heads=2,seq=64 -p gpu=H100,nodes=13,gpus=2 --batch 777 --evals 17 -j 1 -o stages
+[ "$(column stages/candidates.csv pp | head -n 1)" = 13 ] || echo "first plan: $(sed -n 2p stages/candidates.csv)"
+try 0 '' search -m resnet50 -p gpu=H100,nodes=13,gpus=2 --batch 777 --evals 17 -j 1 -o unlike
+[ "$(column unlike/candidates.csv dp | head -n 1)" = 26 ] || echo "first plan: $(sed -n 2p unlike/candidates.csv)"
 # So are the micro-batches of placements of models without layers.
 try 0 '' search -m vgg19 -p gpu=RTX-3090,gpus=2 --batch 6 -e hybrid:moves=0 --evals 40 -j 1 -o thirds
 paste -d, <(column thirds/candidates.csv dp) <(column thirds/candidates.csv micro_batches) | grep -q '^,3$' ||
