@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "judge/pool.h"
 #include "session/session.h"
 #include "session/search_run.h"
 
@@ -88,6 +89,7 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	free(question);
 	MQ_TRY(status);
 	mq_job_resumable();
+	mq_pool_stop_when(session->pool, mq_job_stopped);
 	if (session->n_ranks > 1)
 		status = mq_ranks_open(session, o->dir, &session->arena, &session->ranks, err);
 	if (status == MQ_OK)

@@ -8,7 +8,10 @@
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	signal(SIGINT, SIG_IGN); /* on Ctrl-C the client ends this process, after writing its results */
+	/* signals to the group: the client ends this process, after writing its results */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	return mq_pool_serve(argc - 1, argv + 1, err);
 }
 

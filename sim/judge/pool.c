@@ -33,6 +33,8 @@ struct worker {
 
 /* If plans take less than this, a worker is sent its next one before it answers, so that it need not wait for it. */
 static const double quick_s = 0.005;
+/* How often a stop is looked for. */
+static const double LOOK_S = 0.1;
 /* Bytes that surely fit a socket's buffer; starts of a server in a row without an answer before the pool gives up. */
 enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
 
@@ -61,6 +63,7 @@ struct mq_pool {
 	uint64_t platform_hash; /* of the platform that the first server read */
 	double mean_s;          /* clock time of recent plans; 0 = none yet */
 	double until_s;         /* clock time at which judging ends */
+	bool (*stopped)(void);  /* does it end now? NULL = no */
 	struct pollfd *watch;   /* [n_workers + 1] */
 	char stderr_text[8192]; /* newest text of that pipe: a sentence and SimGrid's backtraces */
 	size_t n_stderr_text;
@@ -465,7 +468,8 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 /* Milliseconds until the first deadline of the pool or of a plan, for poll(); -1 = none. */
 static int poll_timeout_ms(const struct mq_pool *p)
 {
-	double now_s = mq_now_s(), first_s = p->until_s - now_s;
+	/* a signal may come just before poll() */
+	double now_s = mq_now_s(), first_s = fmin(p->until_s - now_s, p->stopped ? LOOK_S : (double)INFINITY);
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].plan != MQ_NONE)
@@ -581,7 +585,7 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 
 		if (over && !b->n_lost)
 			return MQ_OK;
-		if (mq_now_s() >= p->until_s)
+		if (mq_now_s() >= p->until_s || (p->stopped && p->stopped()))
 			return give_up(p, b, result, err);
 		for (uint32_t i = 0; i < p->n_workers && over;
 		     i++) /* retries run alone: stop idle workers, which hold memory */
@@ -644,6 +648,11 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 void mq_pool_until(struct mq_pool *p, double left_s)
 {
 	p->until_s = mq_now_s() + left_s;
+}
+
+void mq_pool_stop_when(struct mq_pool *p, bool (*stopped)(void))
+{
+	p->stopped = stopped;
 }
 
 /* Waits for a worker's answer and meanwhile empties the stderr pipe, on which the worker could block. */

@@ -47,6 +47,7 @@ struct loop {
 	struct mq_cache cache;
 	struct mq_rows rows;
 	struct mq_notes notes;
+	bool gap; /* stopped before a proposal was judged: what was judged behind it is ranked, and has no row yet */
 };
 
 static double now(const struct loop *loop)
@@ -390,6 +391,8 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	}
 	keep_usual(loop, c);
 	p->report->best_step_time_s = p->best;
+	if (loop->gap)
+		return MQ_OK;
 	if (loop->search->dir)
 		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->q->cluster, err));
 	if (p->deaf)
@@ -451,11 +454,14 @@ static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *e
 	for (uint32_t i = 0; i < loop->search->n_engines; i++)
 		if (!loop->player[i].done)
 			collect(loop, &loop->player[i]);
-	for (uint32_t i = 0; i < loop->n_entries && !stopped(loop); i++) {
+	for (uint32_t i = 0; i < loop->n_entries; i++) {
 		struct entry *e = &loop->entry[i];
 
-		if (!e->late && !settle(loop, e))
+		if (!e->late && !settle(loop, e) && !stopped(loop))
 			MQ_TRY(judge(loop, i, err));
+		loop->gap |= stopped(loop) && !e->judged;
+		if (loop->gap && !e->judged)
+			continue;
 		e->player->deaf |= e->late;
 		if (!e->late)
 			MQ_TRY(settle_entry(loop, e, err));

@@ -1,25 +1,43 @@
-/* interrupt.c - Ctrl-C: requests a stop, after which the same command goes on. SPDX-License-Identifier: Apache-2.0 */
+/* interrupt.c - Ctrl-C, `kill` and `timeout`: requests a stop, after which the same command goes on.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted; /* global: a signal handler has no argument for state */
+/* global: a signal handler has no argument for state */
+static volatile sig_atomic_t interrupted; /* the signal; 0 = none */
+static volatile time_t interrupted_s;
+
+/* `timeout` and terminals of some batch systems send a signal to the process and again to its group. */
+enum { TWICE_S = 1 };
 
 static void stop(int signal_number)
 {
 	static const char text[] = "\nmaquette: stopped; the same command goes on from here\n";
-	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+	struct timespec now;
 
-	(void)written;
-	interrupted = 1;
-	signal(signal_number, SIG_DFL); /* a second Ctrl-C ends the program at once */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!interrupted) {
+		ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+		(void)written;
+		interrupted = signal_number;
+		interrupted_s = now.tv_sec;
+	} else if (now.tv_sec - interrupted_s > TWICE_S) { /* a second Ctrl-C ends the program at once */
+		signal(signal_number, SIG_DFL);
+		raise(signal_number);
+	}
 }
 
 void mq_job_resumable(void)
 {
 	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
+	if (signal(SIGHUP, stop) == SIG_IGN) /* under nohup */
+		signal(SIGHUP, SIG_IGN);
 }
 
 bool mq_job_stopped(void)
@@ -32,5 +50,6 @@ void mq_job_end_stopped(void)
 	if (!interrupted)
 		return;
 	fflush(NULL);
-	raise(SIGINT);
+	signal(interrupted, SIG_DFL);
+	raise(interrupted);
 }

@@ -13,16 +13,30 @@
 #include "base/text.h"
 #include "judge/pool.h"
 
-enum { PAUSE_US = 1000, MOST_MB = 1024 };
+/* HOT_US: the pause where the last work is no longer ago than HOT_S. */
+enum { PAUSE_US = 1000, HOT_US = 100, MOST_MB = 1024 };
+static const double HOT_S = 0.2;
 /* Seconds that a rank waits for the first one, which may have to read a large platform. */
 static const double PATIENCE_S = 60;
+/* Screens that take less clock time than this are not worth their files. */
+static const double QUICK_S = 3e-4;
+/* Screens are shared in groups, so many for each worker: few files, and all end at about the same time. */
+enum { GROUPS = 4 };
+
+/* What may be asked of a rank: the suffix of the file that asks, and who answers. */
+static const struct work {
+	const char *suffix;
+	enum mq_status (*answer)(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
+				 struct mq_result *result, struct mq_err *err);
+} judging = { "judge", mq_session_judge }, screening = { "screen", mq_session_screen };
 
 struct mq_ranks {
 	struct mq_session *session;
 	char *dir; /* DIR/ranks */
 	int claims;
-	uint64_t next;  /* number of the next plan; byte 0 of `claims` is the first rank's */
-	double until_s; /* clock time at which judging ends */
+	uint64_t next;   /* number of the next group; byte 0 of `claims` is the first rank's */
+	double until_s;  /* clock time at which judging ends */
+	double screen_s; /* clock time of this rank's newest screens, each */
 };
 
 const char *mq_rank_of_many(uint32_t *n)
@@ -86,12 +100,13 @@ static void *get(const struct mq_ranks *r, uint64_t number, const char *suffix, 
 
 static void remove_files(const struct mq_ranks *r, uint64_t number)
 {
+	const char *const suffix[] = { judging.suffix, screening.suffix, "got" };
 	char path[4096];
 
-	name_of(r, number, "ask", path);
-	unlink(path);
-	name_of(r, number, "got", path);
-	unlink(path);
+	for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix); i++) {
+		name_of(r, number, suffix[i], path);
+		unlink(path);
+	}
 }
 
 static enum mq_status open_folder(struct mq_session *session, const char *dir, struct mq_arena *arena,
@@ -155,39 +170,73 @@ void mq_ranks_until(struct mq_ranks *r, double left_s)
 	mq_pool_until(r->session->pool, left_s);
 }
 
+/* Plans in groups of `each`; the last may have fewer. */
 struct batch {
+	const struct work *work;
 	const struct mq_plan *const *plan;
 	struct mq_result *result;
-	bool *done;
-	uint32_t n, left;
-	uint64_t first; /* number of plan[0] */
+	uint32_t n, each, n_groups, left;
+	bool *done;     /* [n_groups] */
+	uint64_t first; /* number of the first group */
 };
+
+static uint32_t plans_of(const struct batch *b, uint32_t group)
+{
+	uint32_t from = group * b->each;
+
+	return b->n - from < b->each ? b->n - from : b->each;
+}
+
+static enum mq_status ask(struct mq_ranks *r, const struct batch *b, uint32_t group, struct mq_arena *scratch,
+			  struct mq_err *err)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	MQ_FREED struct mq_words text = { NULL, 0 };
+	FILE *stream = mq_words_open(&text);
+
+	for (uint32_t i = 0; i < plans_of(b, group); i++) {
+		size_t size;
+		const void *bytes = mq_plan_pack(b->plan[group * b->each + i], scratch, &size);
+
+		fwrite(&size, sizeof(size), 1, stream);
+		fwrite(bytes, 1, size, stream);
+	}
+	fclose(stream);
+	mq_arena_rewind(scratch, mark);
+	return put(r, b->first + group, b->work->suffix, text.text, text.size, err);
+}
+
+static void end_group(struct batch *b, uint32_t group, const struct mq_result *result)
+{
+	memcpy(&b->result[group * b->each], result, plans_of(b, group) * sizeof(*result));
+	b->done[group] = true;
+	b->left--;
+}
 
 static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *scratch)
 {
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (uint32_t i = 0; i < b->n_groups; i++) {
 		size_t size;
 		const void *bytes = b->done[i] ? NULL : get(r, b->first + i, "got", scratch, &size);
 
-		if (!bytes || size != sizeof(*b->result))
+		if (!bytes || size != plans_of(b, i) * sizeof(*b->result))
 			continue;
-		memcpy(&b->result[i], bytes, size);
 		remove_files(r, b->first + i);
-		b->done[i] = true;
-		b->left--;
+		end_group(b, i, bytes);
 	}
 }
 
-/* Judges as many unclaimed plans as there are local workers, from the end, since the other ranks begin at the front. */
-static enum mq_status judge_some(struct mq_ranks *r, struct batch *b, bool *any, struct mq_arena *scratch,
-				 struct mq_err *err)
+/* Answers as many unclaimed groups as there are local workers, from the end, since the other ranks begin at the front. */
+static enum mq_status answer_some(struct mq_ranks *r, struct batch *b, bool *any, struct mq_arena *scratch,
+				  struct mq_err *err)
 {
-	uint32_t jobs = r->session->asked->jobs ? r->session->asked->jobs : 1, n = 0;
-	const struct mq_plan **plan = mq_arena_array(scratch, jobs, const struct mq_plan *);
+	uint32_t jobs = r->session->asked->jobs ? r->session->asked->jobs : 1, n_groups = 0, n = 0;
+	const struct mq_plan **plan = mq_arena_array(scratch, jobs * b->each, const struct mq_plan *);
+	struct mq_result *result = mq_arena_array(scratch, jobs * b->each, struct mq_result), *from = result;
 	uint32_t *of = mq_arena_array(scratch, jobs, uint32_t);
-	struct mq_result *result = mq_arena_array(scratch, jobs, struct mq_result);
+	double begin_s = mq_now_s();
 
-	for (uint32_t i = b->n; i-- > 0 && n < jobs;) {
+	for (uint32_t i = b->n_groups; i-- > 0 && n_groups < jobs;) {
 		size_t size;
 
 		if (b->done[i] || !lock(r->claims, b->first + i, F_WRLCK))
@@ -196,112 +245,190 @@ static enum mq_status judge_some(struct mq_ranks *r, struct batch *b, bool *any,
 			lock(r->claims, b->first + i, F_UNLCK);
 			continue;
 		}
-		plan[n] = b->plan[i];
-		of[n++] = i;
+		for (uint32_t k = 0; k < plans_of(b, i); k++)
+			plan[n++] = b->plan[i * b->each + k];
+		of[n_groups++] = i;
 	}
 	*any = n > 0;
-	enum mq_status status = n ? mq_session_judge(r->session, plan, n, result, err) : MQ_OK;
+	enum mq_status status = n ? b->work->answer(r->session, plan, n, result, err) : MQ_OK;
 
-	for (uint32_t i = 0; i < n; i++) {
+	if (n && b->work == &screening)
+		r->screen_s = (mq_now_s() - begin_s) / n;
+	for (uint32_t i = 0; i < n_groups; from += plans_of(b, of[i++])) {
 		remove_files(r, b->first + of[i]);
 		lock(r->claims, b->first + of[i], F_UNLCK);
-		b->result[of[i]] = result[i];
-		b->done[of[i]] = true;
-		b->left--;
+		end_group(b, of[i], from);
 	}
 	return status;
 }
 
 static void give_up(struct mq_ranks *r, struct batch *b)
 {
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (uint32_t i = 0; i < b->n_groups; i++) {
 		if (b->done[i])
 			continue;
 		remove_files(r, b->first + i);
-		b->result[i] = (struct mq_result){ .verdict = MQ_N_VERDICTS };
+		for (uint32_t k = 0; k < plans_of(b, i); k++)
+			b->result[i * b->each + k] = mq_result_none(MQ_N_VERDICTS);
 	}
 	b->left = 0;
 }
 
-enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *plan, uint32_t n,
-			      struct mq_result *result, struct mq_err *err)
+static enum mq_status share(struct mq_ranks *r, struct batch *b, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct batch b = { .plan = plan, .result = result, .n = n, .left = n, .first = r->next };
 	enum mq_status status = MQ_OK;
 
-	b.done = mq_arena_array(&scratch, n, bool);
-	r->next += n;
-	for (uint32_t i = 0; i < n && n > 1 && status == MQ_OK; i++) { /* a single plan is judged here */
-		size_t size;
-		const void *bytes = mq_plan_pack(plan[i], &scratch, &size);
-
-		status = put(r, b.first + i, "ask", bytes, size, err);
-	}
-	while (b.left && status == MQ_OK) {
+	b->n_groups = b->left = (b->n + b->each - 1) / b->each;
+	b->done = mq_arena_array(&scratch, b->n_groups, bool);
+	b->first = r->next;
+	r->next += b->n_groups;
+	for (uint32_t i = 0; i < b->n_groups && b->n_groups > 1 && status == MQ_OK; i++) /* a single one stays here */
+		status = ask(r, b, i, &scratch, err);
+	while (b->left && status == MQ_OK) {
 		struct mq_arena_mark mark = mq_arena_mark(&scratch);
 		bool any = false;
 
-		take_answers(r, &b, &scratch);
-		if (mq_now_s() >= r->until_s)
-			give_up(r, &b);
+		take_answers(r, b, &scratch);
+		if (mq_now_s() >= r->until_s || mq_job_stopped())
+			give_up(r, b);
 		else
-			status = judge_some(r, &b, &any, &scratch, err);
-		if (b.left && !any)
-			usleep(PAUSE_US);
+			status = answer_some(r, b, &any, &scratch, err);
+		if (b->left && !any)
+			usleep(b->work == &screening ? HOT_US : PAUSE_US);
 		mq_arena_rewind(&scratch, mark);
 	}
 	return status;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------- */
-
-static enum mq_status judge_one(struct mq_ranks *r, uint64_t number, struct mq_err *err)
+enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *plan, uint32_t n,
+			      struct mq_result *result, struct mq_err *err)
 {
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = MQ_OK;
-	struct mq_result result;
-	struct mq_plan plan;
-	size_t size;
-	const void *bytes = get(r, number, "ask", &scratch, &size);
+	struct batch b = { .work = &judging, .plan = plan, .result = result, .n = n, .each = 1 };
 
-	if (bytes && !get(r, number, "got", &scratch, &(size_t){ 0 })) {
-		const struct mq_plan *list[] = { &plan };
-
-		status = mq_plan_unpack(bytes, size, &scratch, &plan, err);
-		if (status == MQ_OK)
-			status = mq_session_judge(r->session, list, 1, &result, err);
-		if (status == MQ_OK)
-			status = put(r, number, "got", &result, sizeof(result), err);
-	}
-	return status;
+	return share(r, &b, err);
 }
 
-/* Locks and returns the lowest plan number that is asked for and not claimed; 0 = none. */
-static uint64_t claim_one(struct mq_ranks *r)
+enum mq_status mq_ranks_screen(struct mq_ranks *r, const struct mq_plan *const *plan, uint32_t n,
+			       struct mq_result *result, struct mq_err *err)
+{
+	uint32_t workers = r->session->n_ranks * r->session->asked->jobs;
+	struct batch b = { .work = &screening, .plan = plan, .result = result, .n = n, .each = n / (GROUPS * workers) };
+	double begin_s = mq_now_s();
+
+	b.each = b.each ? b.each : 1;
+	r->until_s = INFINITY; /* that of earlier judgements */
+	if (r->screen_s >= QUICK_S)
+		return share(r, &b, err);
+	MQ_TRY(mq_session_screen(r->session, plan, n, result, err));
+	r->screen_s = (mq_now_s() - begin_s) / n;
+	return MQ_OK;
+}
+
+/* ---- the others ----------------------------------------------------------------------------------- */
+
+struct claim {
+	uint64_t number;
+	const struct work *work;
+	uint32_t n; /* plans of the group */
+};
+
+/* Plans of claimed groups. */
+struct asked {
+	const struct mq_plan **plan;
+	uint32_t n, room;
+};
+
+/* Reads a group's plans; none if it was answered meanwhile. */
+static enum mq_status read_group(struct mq_ranks *r, struct claim *claim, struct mq_arena *arena, struct asked *asked,
+				 struct mq_err *err)
+{
+	size_t left, size;
+	const char *bytes = get(r, claim->number, claim->work->suffix, arena, &left);
+
+	claim->n = 0;
+	if (!bytes || get(r, claim->number, "got", arena, &size))
+		return MQ_OK;
+	for (; left > sizeof(size); left -= size, bytes += size) {
+		struct mq_plan *plan = mq_arena_array(arena, 1, struct mq_plan);
+
+		memcpy(&size, bytes, sizeof(size));
+		left -= sizeof(size);
+		bytes += sizeof(size);
+		if (size > left)
+			return mq_fail(err, MQ_EBUG, "a group of plans cut short");
+		MQ_TRY(mq_plan_unpack(bytes, size, arena, plan, err));
+		MQ_PUSH(arena, asked->plan, asked->n, asked->room, plan);
+		claim->n++;
+	}
+	return MQ_OK;
+}
+
+/* Answers groups claimed for one kind of work. */
+static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n, struct mq_err *err)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct asked asked = { .n = 0 };
+
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(read_group(r, &claim[i], &scratch, &asked, err));
+	struct mq_result *result = mq_arena_array(&scratch, asked.n, struct mq_result);
+	if (asked.n)
+		MQ_TRY(claim->work->answer(r->session, asked.plan, asked.n, result, err));
+	for (uint32_t i = 0; i < n; result += claim[i++].n)
+		if (claim[i].n)
+			MQ_TRY(put(r, claim[i].number, "got", result, claim[i].n * sizeof(*result), err));
+	return MQ_OK;
+}
+
+/* Locks the lowest group's number above `after` that is asked for, as this work (NULL: any), and not claimed. False: there
+ * is none. */
+static bool claim_one(struct mq_ranks *r, uint64_t after, const struct work *only, struct claim *claim)
 {
 	DIR *d = opendir(r->dir);
-	uint64_t least = 0;
 
+	claim->number = 0;
 	for (struct dirent *e; d && (e = readdir(d));) {
 		char *end, path[4096];
 		uint64_t number = strtoull(e->d_name, &end, 10);
+		const struct work *work = *end != '.'                        ? NULL :
+					  !strcmp(end + 1, judging.suffix)   ? &judging :
+					  !strcmp(end + 1, screening.suffix) ? &screening :
+									       NULL;
 
-		if (!number || strcmp(end, ".ask") || (least && number > least) || is_locked(r->claims, number))
+		if (number <= after || !work || (only && work != only) || (claim->number && number > claim->number) ||
+		    is_locked(r->claims, number))
 			continue;
 		name_of(r, number, "got", path);
 		if (access(path, F_OK))
-			least = number;
+			*claim = (struct claim){ number, work, 0 };
 	}
 	if (d)
 		closedir(d);
-	return least && lock(r->claims, least, F_WRLCK) ? least : 0;
+	return claim->number && lock(r->claims, claim->number, F_WRLCK);
+}
+
+/* Claims and answers as many groups of one kind of work as there are local workers. */
+static enum mq_status serve(struct mq_ranks *r, struct claim *claim, bool *any, struct mq_err *err)
+{
+	uint32_t n = 0;
+
+	while (n < r->session->asked->jobs &&
+	       claim_one(r, n ? claim[n - 1].number : 0, n ? claim->work : NULL, &claim[n]))
+		n++;
+	*any = n > 0;
+	enum mq_status status = n ? answer(r, claim, n, err) : MQ_OK;
+
+	for (uint32_t i = 0; i < n; i++)
+		lock(r->claims, claim[i].number, F_UNLCK);
+	return status;
 }
 
 enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	double begin_s = mq_now_s();
+	double begin_s = mq_now_s(), worked_s = -INFINITY;
+	struct claim *claim = mq_arena_array(&arena, session->asked->jobs, struct claim);
 	struct mq_ranks *r = NULL;
 	enum mq_status status;
 	bool seen = false;
@@ -309,18 +436,17 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 	MQ_TRY(mq_make_dir(dir, err));
 	status = open_folder(session, dir, &arena, &r, err);
 	while (status == MQ_OK) {
-		bool alive = is_locked(r->claims, 0);
-		uint64_t number = alive ? claim_one(r) : 0;
+		bool alive = is_locked(r->claims, 0), any = false;
 
 		seen |= alive;
-		if (number) {
-			status = judge_one(r, number, err);
-			lock(r->claims, number, F_UNLCK);
-		} else if (!alive && (seen || mq_now_s() - begin_s > PATIENCE_S)) {
+		if (alive)
+			status = serve(r, claim, &any, err);
+		else if (seen || mq_now_s() - begin_s > PATIENCE_S)
 			break;
-		} else {
-			usleep(PAUSE_US);
-		}
+		if (any)
+			worked_s = mq_now_s();
+		else
+			usleep(mq_now_s() - worked_s < HOT_S ? HOT_US : PAUSE_US);
 	}
 	if (status == MQ_OK && !seen)
 		status = mq_fail(err, MQ_ETIME, "%s: the first rank did not come within %g s", r->dir, PATIENCE_S);

@@ -194,53 +194,33 @@ struct screener {
 	const struct mq_question *q; /* the session's question, or one on a part of its cluster */
 };
 
-/* `execute` NULL: whether it fits alone; `memory` false: how long it takes alone. */
-static bool screen_with(const struct screener *who, mq_execute_fn *execute, bool memory, const struct mq_plan *plan,
-			struct mq_result *result)
-{
-	struct mq_session *s = who->session;
-	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
-	struct mq_err lost;
-	const struct mq_judge judge = {
-		.q = who->q,
-		.execute = execute,
-		.fold = !s->asked->no_fold,
-		.interference = !s->asked->no_interference,
-		.times_only = true,
-		.any_memory = !memory,
-		.timeout_s = s->asked->timeout_s,
-		.simulation_s = s->asked->simulation_s,
-		.replays = s->replays,
-	};
-	bool known = mq_judge_plan(&judge, plan, &s->screening, result, &lost) == MQ_OK;
-
-	mq_arena_rewind(&s->screening, mark);
-	mq_result_round(result);
-	return known;
-}
-
 static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	return screen_with(context, mq_execute_analytic, true, plan, result);
+	const struct screener *who = context;
+
+	return mq_session_screen_here(who->session, who->q, MQ_SCREEN_BOTH, plan, result);
 }
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	return screen_with(context, NULL, true, plan, result);
+	const struct screener *who = context;
+
+	return mq_session_screen_here(who->session, who->q, MQ_SCREEN_MEMORY, plan, result);
 }
 
-/* Screens plans in the workers, whose answers equal the main process's to the last bit. If the pool is lost, the next
- * judgement reports it. */
+/* Screens plans in the workers, of all ranks. If the pool is lost, the next judgement reports it. */
 static void screen_times(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	const struct screener *who = context;
 	struct mq_session *s = who->session;
 	struct mq_err lost = MQ_ERR_INIT;
 
-	if (n > 1 && s->asked->jobs > 1 && who->q == &s->q && mq_session_screen(s, plan, n, result, &lost) == MQ_OK)
+	if (n > 1 && who->q == &s->q &&
+	    (s->ranks ? mq_ranks_screen(s->ranks, plan, n, result, &lost) :
+			mq_session_screen(s, plan, n, result, &lost)) == MQ_OK)
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		if (!screen_with(who, mq_execute_analytic, false, plan[i], &result[i]))
+		if (!mq_session_screen_here(s, who->q, MQ_SCREEN_TIME, plan[i], &result[i]))
 			result[i].verdict = MQ_N_VERDICTS;
 }
 

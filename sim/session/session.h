@@ -91,7 +91,13 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err);
-/* Step times by the analytic executor, whether the plans fit or not. */
+/* What the analytic executor can say of a plan: both, its step time whether it fits or not, whether it fits alone. */
+enum mq_screen_of { MQ_SCREEN_BOTH, MQ_SCREEN_TIME, MQ_SCREEN_MEMORY };
+/* Says it in this process, of the session's question or one like it; false: there is no answer. */
+bool mq_session_screen_here(struct mq_session *session, const struct mq_question *q, enum mq_screen_of what,
+			    const struct mq_plan *plan, struct mq_result *result);
+/* Step times of several plans, whether they fit or not, by the workers if there are several; a plan without answer has the
+ * verdict MQ_N_VERDICTS. */
 enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				 struct mq_result *result, struct mq_err *err);
 /* Makes the folder `dir` and writes the tables of `simulate` for a plan to it. */
@@ -143,8 +149,8 @@ struct mq_claim {
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err);
 void mq_job_release(struct mq_claim *claim);
-/* From now on the first Ctrl-C prints that the same command will resume and requests a stop; a second one ends the
- * program. */
+/* From now on the first Ctrl-C, SIGTERM or SIGHUP prints that the same command will resume and requests a stop; one that
+ * comes seconds later ends the program. */
 void mq_job_resumable(void);
 bool mq_job_stopped(void);
 /* After all is written: ends the program by the signal that was caught; returns if there was none. */
@@ -190,15 +196,16 @@ enum mq_status mq_session_jitter_sample(struct mq_session *session, const struct
 struct mq_goodput mq_session_goodput(const struct mq_session *session, const struct mq_plan *plan,
 				     const struct mq_result *result, const struct mq_failures *failures);
 
-/* ---- ranks.c: one search's simulations on several machines ---------------------------------------------------
+/* ---- ranks.c: one search's simulations and screens on several machines ----------------------------------------
  *
- * Under mpirun or Slurm the first rank searches, the others
- * judge plans for it.
+ * Under mpirun or Slurm the first rank searches, the others judge and screen plans for it, each as many at once as it
+ * has workers.
  *
- * Ranks exchange files in DIR/ranks, a folder that all share: N.ask holds plan number N (from 1), N.got its result;
- * both are written atomically. A rank that judges plan N locks byte N of DIR/ranks/claims; the first rank locks byte 0
- * as long as it lives. Locks end with their process, so another rank judges a lost rank's plan. No rank calls MPI,
- * whose waiting calls spin a core. Results do not depend on which rank judged. */
+ * Ranks exchange files in DIR/ranks, a folder that all share: N.judge holds a plan, N.screen one or several, N (from 1)
+ * is the number of this group, N.got holds its results; all are written atomically. A rank that answers group N locks
+ * byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives. Locks end with their process, so another
+ * rank answers a lost rank's group. No rank calls MPI, whose waiting calls spin a core. Results do not depend on which
+ * rank answered. */
 struct mq_ranks;
 
 /* This process's rank, and *n ranks, from the environment of Open MPI, Slurm or MPICH; NULL: a single process. */
@@ -212,8 +219,11 @@ void mq_ranks_close(struct mq_ranks *ranks);
 enum mq_status mq_ranks_judge(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
 			      struct mq_result *result, struct mq_err *err);
 void mq_ranks_until(struct mq_ranks *ranks, double left_s);
+/* First rank: mq_session_screen for all ranks, if the screens take long enough. */
+enum mq_status mq_ranks_screen(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
+			       struct mq_result *result, struct mq_err *err);
 
-/* Other ranks: judge plans until the first rank ends. MQ_ETIME: it never appeared. */
+/* Other ranks: answer until the first rank ends. MQ_ETIME: it never appeared. */
 enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err);
 
 #endif

@@ -12,6 +12,16 @@ grep -qE '^ +1 .* dp [0-9]+ tp ' said.txt && [ -s part/plan-1.json ] && [ -s par
 rows=$(wc -l <part/candidates.csv); [ "$rows" -lt 400 ] || { echo "was not stopped: $rows rows"; bad=1; }
 "$M" search "${args[@]}" -o part >/dev/null 2>&1 && "$M" search "${args[@]}" -o whole >/dev/null || bad=1
 cmp part/candidates.csv whole/candidates.csv && cmp part/plan-1.json whole/plan-1.json || bad=1
+# So for `timeout` and batch systems, whose signal may come twice, to the process and to its group, amid a simulation.
+long=(-m gpt:layers=24,hidden=1024,heads=16 --batch 512 -p gpu=H100,nodes=2 -e random,expert --fix mbs=1 --no-fold -j 2)
+for signal in TERM HUP; do
+	rm -rf part
+	"$M" search "${long[@]}" --evals 1000 -o part >said.txt 2>err.txt & pid=$!
+	for i in $(seq 600); do grep -q ',ok,' part/evaluations.csv 2>/dev/null && break; sleep 0.05; done
+	kill -$signal -- -$pid; kill -$signal -- -$pid; { wait $pid; rc=$?; } 2>/dev/null
+	[ $rc -gt 128 ] && [ -s part/plan-1.json ] && [ -s part/report.html ] && grep -qE '^ +1 .* dp [0-9]+ tp ' said.txt ||
+		{ echo "$signal: $rc"; cat said.txt err.txt; ls part; bad=1; }
+done
 
 for command in "list parameters" "model gpt:layers=96" "--help"; do
 	"$M" $command 2>err.txt | head -n 1 >/dev/null; rc=${PIPESTATUS[0]}
