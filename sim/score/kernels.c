@@ -3,7 +3,6 @@
  * results/README.md has the columns. Benchmarks of one kernel run at full clock. Rows below 50 us are predicted, but
  * not scored: launches dominate them, and the tables have a resolution of 1 us. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
-#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,28 +18,6 @@ struct rows {
 	struct mq_kernel_row *row;
 	uint32_t n, room;
 };
-
-enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column,
-				 struct mq_err *err)
-{
-	for (; column->name; column++)
-		if (mq_text_has_word(row->format->needed, column->name) || *mq_kernel_text(row, column->name))
-			MQ_TRY(mq_csv_range(row->csv, row->i, column->name, NAN, 1e-6, MQ_KERNEL_MOST, column->value,
-					    err));
-	return MQ_OK;
-}
-
-enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *const *words, int *value,
-			      struct mq_err *err)
-{
-	const char *text = mq_kernel_text(row, column);
-
-	for (*value = 0; words[*value]; ++*value)
-		if (!*text || !strcmp(words[*value], text))
-			return MQ_OK;
-	return mq_bad(err, "%s:%u: %s '%s' is unknown; results/README.md has the words", row->csv->path, row->line,
-		      column, text);
-}
 
 static enum mq_status device_of(const struct mq_score_options *o, const char *gpu, const char **type,
 				struct mq_device_calib *d, struct mq_err *err)
