@@ -48,12 +48,13 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "output", out, "CALIB.json", "calibration to write; its platform file goes next to it",
 	    .letter = 'o'),
 	ROW(LIST, "from", from, "SAMPLES",
-	    "fit samples measured before or elsewhere: a folder, a nccl-tests log, or a trace, one per rank: of PyTorch's "
+	    "fit samples measured before or elsewhere: a folder, a nccl-tests log, or a trace, one per rank: of "
+	    "PyTorch's "
 	    "profiler (.json, .json.gz), Nsight Systems (.sqlite, .sqlite@GPU) or Chakra (.et); repeatable"),
 	ROW(TEXT, "against", against, "BASELINE.json",
-	    "pass, warn or fail per probe: measured times beside those in BASELINE.samples, by 5 %; exit with 5 where one "
-	    "fails"),
-	ROW(TEXT, "samples", samples, "DIR", "where probes and samples go (default: CALIB.samples)"),
+	    "pass, warn or fail per probe: compares measured times with those in BASELINE.samples, limit 5 %; exit "
+	    "with 5 if one fails"),
+	ROW(TEXT, "samples", samples, "DIR", "folder for probes and samples (default: CALIB.samples)"),
 	ROW(FLAG, "schedule-only", schedule_only, NULL,
 	    "write the probes and the command lines that measure them on another node"),
 	ROW(INT, "devices", devices, "N", "devices to measure (default: all of this node)", .min = 1, .max = 4096),
@@ -62,14 +63,16 @@ static const struct mq_arg rows[] = {
 	    .max = 60),
 	ROW(TEXT, "cpu-type", cpu_type, "NAME", "with --cpus: name of their device type (default: from the hardware)"),
 	ROW(INT, "cores", call.cores, "N",
-	    "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)", .min = 1, .max = 4096),
+	    "CPU cores per device (default: 1; with --cpus: all cores that the GPUs' ranks do not use)", .min = 1,
+	    .max = 4096),
 	ROW(TEXT, "type", type, "NAME", "name of the device type (default: from the hardware)"),
 	ROW(TEXT, "link-class", link_class, "NAME",
-	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN); "
-	    "of logs of one node and of several: WITHIN,BETWEEN"),
+	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or "
+	    "pcie-smNN); "
+	    "for logs of one node and of several nodes: WITHIN,BETWEEN"),
 	ROW(WORD, "level", level, "LEVEL",
-	    "30 s, 5 or 30 minutes at most, what there is no time for is named; quick, for a node's health, has the "
-	    "probes gemm, memory and comm alone (default medium)",
+	    "at most 30 s, 5 or 30 minutes; probes without time are listed; quick, for a node's health, has only the "
+	    "probes gemm, memory and comm (default medium)",
 	    .words = "quick|medium|long", .initial = 1, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(INT, "launches", call.launches, "N", "process launches (default by level: 1, 3, 10)", .min = 1, .max = 100),
 	ROW(INT, "reps", call.reps, "N", "repetitions per launch (default by level: 7, 7, 25)", .min = 1, .max = 1000),

@@ -57,7 +57,7 @@ static const struct mq_arg rows[] = {
 
 static const char doc[] = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
 			  "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
-			  "(the plan is resolved as --software says, by default megatron-core, megatron-fsdp,\n"
+			  "(the plan is resolved with --software, by default megatron-core, megatron-fsdp,\n"
 			  "megatron-bridge, deepspeed or torchtitan)\n"
 			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
 			  "(with --software, what that decides as the file has it is left to it)";
@@ -182,7 +182,8 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 		status = write_settings(o, &e, err);
 	if (status == MQ_OK && !o->out && !strcmp(o->to, "deepspeed") && e.shape.recompute == MQ_RECOMPUTE_FULL &&
 	    e.shape.pp == 1)
-		fputs("note: recompute full is switched on by the program (model.gradient_checkpointing_enable()), not by "
+		fputs("note: recompute full is switched on by the program (model.gradient_checkpointing_enable()), "
+		      "not by "
 		      "ds_config.json; with -o DIR both are written\n",
 		      stderr);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);

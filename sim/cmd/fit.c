@@ -41,13 +41,13 @@ static const struct mq_arg rows[] = {
 	{ .type = MQ_ARG_READ,
 	  .name = "free",
 	  .value = "NAME[,NAME]",
-	  .help = "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.gemm_eff: the same value for all that the "
-		  "pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
+	  .help = "parameter to fit: ENTRY.FIELD of a calibration (A100-SXM*.gemm_eff: one value for all matches; "
+		  "ib.bw_share) or software:NAME.FIELD; repeatable",
 	  .read = push_names },
 	ROW(TEXT, "trust", trust, "FOLDER",
-	    "the index of errors instead: from FOLDER/*/trust.csv, as `score --left-out` leaves them, into DIR/trust.csv; "
-	    "and how often intervals hold"),
-	ROW(INT, "rounds", ask.rounds, "N", "steps of the search at most", .initial = 3, .min = 1, .max = 100),
+	    "instead: make the index of errors, DIR/trust.csv, from FOLDER/*/trust.csv of `score --left-out`, and "
+	    "report the coverage of intervals"),
+	ROW(INT, "rounds", ask.rounds, "N", "maximum steps of the search", .initial = 3, .min = 1, .max = 100),
 	ROW(INT, "draws", ask.draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
 	ROW(INT, "seed", ask.seed, "N", "seed of the bootstrap", .initial = 1, .max = UINT32_MAX),
@@ -55,11 +55,11 @@ static const struct mq_arg rows[] = {
 };
 
 static const char doc[] = "Fits parameters of calibrations and training software to the step times of measured runs, "
-			  "all tables at once and each with the same weight, and tells how each table is predicted "
-			  "when it is left out.\vA table is a CSV file as for `maquette score`. Shipped files are "
+			  "all tables at once with equal weight, and predicts each table with it left out. \vA table "
+			  "is a CSV file as for `maquette score`. Shipped files are "
 			  "not changed: put the values found there, with their source. --set of a free parameter is "
-			  "its start. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
-			  "without.csv: the values where one table has no say.";
+			  "its start value. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
+			  "without.csv, the values without each table.";
 
 static enum mq_status fit(struct options *o, struct mq_err *err)
 {

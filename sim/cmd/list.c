@@ -417,8 +417,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { rows, &o } },
 		.args_doc = "engines|platforms|devices|models|executors|software|parameters [NAME]",
-		.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, of a software "
-		       "its values and where each comes from. `parameters` prints the fields of calibrations and of "
+		.doc = "Lists all items of a kind, one line each; with NAME the options of an engine or a model, or "
+		       "the values of a software with their sources. `parameters` prints the fields of calibrations and of "
 		       "software as Markdown.",
 	};
 

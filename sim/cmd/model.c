@@ -206,7 +206,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		.table = { { mq_question_args, &o.asked }, { options, &o } },
 		.args_doc = "MODEL",
 		.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
-		       "parameters (and of models with experts active_parameters), forward_flop, backward_flop, activation_B; "
+		       "parameters (and of models with experts active_parameters), forward_flop, backward_flop, "
+		       "activation_B; "
 		       "then in words, and the parameters of each part.",
 	};
 
@@ -233,4 +234,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-MQ_DEFINE_COMMAND(model, "what a model is: ops, parameters, FLOPs, bytes, in total and per op");
+MQ_DEFINE_COMMAND(model, "a model's ops, parameters, FLOPs and bytes, in total and per op");

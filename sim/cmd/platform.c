@@ -34,8 +34,7 @@ static const struct mq_arg generate_rows[] = {
 	{ .type = MQ_ARG_READ, .name = "KEY=VALUE", .read = set, .flags = MQ_ARG_POSITIONAL },
 	MQ_ARG(TEXT, "output", struct generating, output, "FILE", "platform file to write (default: standard output)",
 	       .letter = 'o'),
-	MQ_ARG(LIST, "calib", struct generating, calib, "FILE", "device types to add to the shipped ones; repeatable",
-	       .letter = 'c'),
+	MQ_ARG(LIST, "calib", struct generating, calib, "FILE", "further device types; repeatable", .letter = 'c'),
 	{ .type = MQ_ARG_END },
 };
 
@@ -98,8 +97,10 @@ static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { generate_rows, &g }, { keys, &g } },
 		.args_doc = "[KEY=VALUE...]",
-		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. Every option can "
-		       "also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), is the key platform.KEY of "
+		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. Every option "
+		       "can "
+		       "also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), is the key platform.KEY "
+		       "of "
 		       "a study, and all of them stand where -p takes a file.",
 	};
 
@@ -222,7 +223,7 @@ static const struct mq_arg import_rows[] = {
 	IMPORT(TEXT, "gpu", options.gpu, "TYPE", "device type (hwloc's files mostly say it themselves)", .letter = 'g'),
 	IMPORT(TEXT, "name", options.name, "NAME", "of the platform (default: the file's)", .letter = 'n'),
 	IMPORT(FLAG, "here", here, NULL, "instead of a file: this machine, as hwloc finds it", .letter = 'H'),
-	IMPORT(LIST, "calib", calib, "FILE", "device types to add to the shipped ones; repeatable", .letter = 'c'),
+	IMPORT(LIST, "calib", calib, "FILE", "further device types; repeatable", .letter = 'c'),
 	{ .type = MQ_ARG_END },
 };
 
@@ -234,7 +235,8 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 		.table = { { import_rows, &i } },
 		.args_doc = "FILE",
 		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m` or `rocm-smi "
-		       "--showtopo`, NCCL's topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`); "
+		       "--showtopo`, NCCL's topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo "
+		       "machine.xml`); "
 		       "of machines of --gpu TYPExN from Slurm's topology.conf or the output of ibnetdiscover.",
 	};
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;

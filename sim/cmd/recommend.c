@@ -46,11 +46,11 @@ struct recommend {
 static const struct mq_arg rows[] = {
 	{ .type = MQ_ARG_GROUP, .name = "What is wanted:" },
 	ROW(TEXT, "gpu", gpus, "LIST",
-	    "device types to compare, divided by commas; more keys of `platform generate` after a colon: "
+	    "device types to compare, separated by commas; further keys of `platform generate` after a colon: "
 	    "'H100:network=roce nics=4'"),
 	ROW(TEXT, "target", target, "TARGET",
-	    "'tokens/day=2e11' or 'days=30 tokens=15e12'; samples in place of tokens where a model has none"),
-	ROW(F64, "budget", budget_usd, "USD", "most that the tokens may cost, or those of a day", .unit = "$",
+	    "'tokens/day=2e11' or 'days=30 tokens=15e12'; samples for models without tokens"),
+	ROW(F64, "budget", budget_usd, "USD", "upper limit on the cost of the tokens, or of a day's", .unit = "$",
 	    .initial = INFINITY, .min = 1e-9, .max = 1e15),
 	{ .type = MQ_ARG_GROUP, .name = "Output:" },
 	ROW(TEXT, "output", dir, "DIR", "folder for recommend.csv, tried.csv, study.ini, report.html", .letter = 'o'),
@@ -336,8 +336,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct recommend r = { .arena = MQ_ARENA_INIT, .said_s = mq_now_s() };
 	const struct mq_args args = {
 		.table = { { mq_question_args, &r.asked }, { mq_search_args, &r.search }, { rows, &r } },
-		.doc = "Names the fewest devices of each type that train so many tokens in time, and what that costs: a "
-		       "study of which only the points that the answer needs are searched (default: engine expert, 8 "
+		.doc = "Finds the fewest devices of each type that train a number of tokens in time, and their cost: "
+		       "a study of which only the necessary points are searched (default: engine expert, 8 "
 		       "plans a point).",
 	};
 
@@ -367,4 +367,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-MQ_DEFINE_COMMAND(recommend, "the fewest devices that keep a date or a rate, and their price");
+MQ_DEFINE_COMMAND(recommend, "the fewest devices for a deadline or a rate, and their cost");

@@ -73,7 +73,7 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct job, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
 	ROW(TEXT, "FILE.ini", path, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
-	ROW(FLAG, "allow-exec", allow_exec, NULL, "follow a file that names programs to run (engine = exec:PROGRAM)"),
+	ROW(FLAG, "allow-exec", allow_exec, NULL, "allow a file to run programs (engine = exec:PROGRAM)"),
 	{ .type = MQ_ARG_END },
 };
 
@@ -83,7 +83,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { rows, &job } },
 		.args_doc = "FILE.ini [OPTION=VALUE...]",
-		.doc = "Runs what a job file says: `command = NAME`, then a line `option = value` per option. Options given "
+		.doc = "Runs a job file: `command = NAME`, then a line `option = value` per option. Options given "
 		       "after the file override it. `run.ini` in a results folder is such a file.",
 	};
 
@@ -98,4 +98,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-MQ_DEFINE_COMMAND(run, "run what a job file (FILE.ini) says");
+MQ_DEFINE_COMMAND(run, "run a job file (FILE.ini)");

@@ -24,28 +24,29 @@ static const struct mq_arg rows[] = {
 	    "the table holds timings or peak memory of norms, activations, losses, attention ..."),
 	ROW(FLAG, "fit", score.fit, NULL, "with --gemm, --kernels: estimate the device's parameters first"),
 	ROW(FLAG, "left-out", score.left_out, NULL,
-	    "each table again with its source left out: in place of the values that were fitted to it, those of fitted.csv "
-	    "of the platforms; with --collectives: each system with its links' classes as their siblings"),
+	    "also score each table with its source left out: values fitted to it are replaced by those of fitted.csv; "
+	    "with --collectives: each system's link classes are replaced by their siblings"),
 	ROW(F64, "threshold", score.threshold, "E", "exit with 5 if the mean error is above (0.05 = 5 %)",
 	    .initial = INFINITY, .max = 1e6),
-	ROW(FLAG, "check", check, NULL, "say of each row of runs what it lacks, and simulate nothing"),
+	ROW(FLAG, "check", check, NULL, "print what each row lacks, without simulating"),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
 	ROW(TEXT, "write-jobs", score.write_jobs, "DIR",
-	    "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`"),
+	    "write the job of each row, ROW.ini and ROW.plan.json, for `maquette run`"),
 	{ .type = MQ_ARG_END },
 };
 
 static const char doc[] =
-	"Holds predictions against a table of measurements (a CSV file, or a folder of them): "
-	"step times of training runs, or with --gemm, --kernels or --collectives those of products, kernels "
-	"and collectives. A row of runs says its model (as -m takes it, or a name of models.csv), its platform "
-	"(as -p takes it, or gpu, gpus, gpus_per_node and nodes, with the network usual for the device), its software "
-	"(otherwise generic) and its plan, each in columns: results/published/README.md lists them. A row of mixed "
+	"Compares predictions with a table of measurements (a CSV file, or a folder of them): step times of training "
+	"runs, or with --gemm, --kernels or --collectives times of GEMMs, kernels and collectives. Columns of a row "
+	"of runs give its model (as for -m, or a name of models.csv), its platform (as for -p, or gpu, gpus, "
+	"gpus_per_node and nodes, with the device's usual network), its software (default generic) and its plan; "
+	"results/published/README.md lists them. A row of mixed "
 	"machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
-	"placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
-	"(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
-	"memory.csv, refused.csv, summary.csv, and groups.csv: for runs that differ only in plan how well "
-	"their order is predicted, and the measured time of the plan ranked first over the best (regret).";
+	"placement (\"V100xTP2|T4xTP2 ; ...\"). A missing step time follows from value and unit "
+	"(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq. Rows that cannot be scored are listed "
+	"with the reason. DIR gets score.csv, "
+	"memory.csv, refused.csv, summary.csv, and groups.csv: for runs that differ only in plan the rank correlation "
+	"of prediction and measurement, and the measured time of the plan ranked first / of the best (regret).";
 
 static enum mq_status check(struct options *o, struct mq_err *err)
 {
@@ -123,4 +124,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return score(&o, err);
 }
 
-MQ_DEFINE_COMMAND(score, "hold predictions against a table of measured runs");
+MQ_DEFINE_COMMAND(score, "compare predictions with a table of measured runs");

@@ -105,7 +105,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_session session;
 	const struct mq_args args = {
 		.table = { { mq_question_args, &o.asked }, { mq_search_args, &o.search }, { rows, &o } },
-		.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. Stopped at "
+		.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. "
+		       "Stopped at "
 		       "any moment, the same command continues where it was. Under mpirun or Slurm the first rank "
 		       "searches and all of them simulate.",
 	};
@@ -129,4 +130,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-MQ_DEFINE_COMMAND(search, "search for the best plan: the main job");
+MQ_DEFINE_COMMAND(search, "search for the best plan (the main job)");

@@ -31,37 +31,42 @@ static const struct mq_arg options[] = {
 	{ .type = MQ_ARG_GROUP, .name = "The plan and the output:" },
 	ROW(TEXT, "plan", plan, "FILE", "plan to simulate (JSON); - reads standard input", .letter = 'P'),
 	ROW(TEXT, "output", dir, "DIR",
-	    "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
+	    "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it "
+	    "the "
 	    "result is printed only",
 	    .letter = 'o', .flags = MQ_ARG_QUIET),
 	ROW(WORD, "executor", analytic, "NAME", "what simulates", .words = "simgrid|analytic", .flags = MQ_ARG_ALWAYS),
 	ROW(TEXT, "jitter", jitter_text, "KEY=VALUE,...",
-	    "quantiles of the step over samples: device and kernel (deviations of the logarithm of their time), stragglers "
+	    "quantiles of the step over samples: device and kernel (deviations of the logarithm of their time), "
+	    "stragglers "
 	    "(share of the devices), slowdown (theirs), draws (100 samples)"),
 	ROW(TEXT, "failures", failures_text, "KEY=VALUE,...",
 	    "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s"),
 	ROW(TEXT, "trace", trace, "FILE", "Chrome / Perfetto trace; compressed where FILE ends in .gz"),
 	ROW(FLAG, "intervals", intervals, NULL,
-	    "how far the step time may be off, from what the --calib files say about themselves"),
-	ROW(LIST, "against", against, "PLAN", "with --intervals: how likely the plan is to beat this one; repeatable"),
-	ROW(TEXT, "schedule", schedule, "FILE", "the plan lowered, for maquette-replay"),
+	    "interval of the step time from the uncertainties in the --calib files"),
+	ROW(LIST, "against", against, "PLAN", "with --intervals: probability that the plan beats this one; repeatable"),
+	ROW(TEXT, "schedule", schedule, "FILE", "the lowered plan, for maquette-replay"),
 	ROW(TEXT, "memory-snapshot", snapshot, "FILE",
 	    "memory of a device over two steps, tensor by tensor, for pytorch.org/memory_viz: FILE.pickle"),
-	ROW(TEXT, "snapshot-device", snapshot_device, "NAME", "whose (default: the device nearest its limit)"),
+	ROW(TEXT, "snapshot-device", snapshot_device, "NAME",
+	    "device of the snapshot (default: the one nearest its "
+	    "limit)"),
 	ROW(F64, "file-size", file_MB, "SIZE",
-	    "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
-	    "whole devices are left out, of 78,000 and more (50MB) memory.csv and links.csv have one for all that are alike",
+	    "size limit of the trace and of timeline.csv, before compression: 50MB, 1GB, ... (default 50MB; 0: no "
+	    "limit); whole devices are left out; from 78,000 devices on (50MB) memory.csv and links.csv have one row "
+	    "for all equal ones",
 	    .unit = "MB", .initial = MQ_OUTPUTS_MAX_B / 1e6, .max = 1e9, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "timeline", timeline, "WHICH",
-	    "devices in timeline.csv and tasks.csv; folded is one device for all like it", .words = "folded|none|all"),
+	    "devices in timeline.csv and tasks.csv; folded: one device for all equal ones", .words = "folded|none|all"),
 	ROW(FLAG, "json", json, NULL, "print the result as JSON", .flags = MQ_ARG_QUIET),
 	{ .type = MQ_ARG_END },
 };
 
 static const char doc[] =
-	"Simulates one plan and writes what happens in a step. Of plans on more than 8 devices the timeline, the tasks "
-	"and the trace show one device for all that do the same at the same time; step time, memory and links are those "
-	"of all, and --timeline all shows every device.";
+	"Simulates one plan and writes the events of a step. For plans on more than 8 devices, timeline, tasks and "
+	"trace show one device for all that do the same at the same time; step time, memory and links cover all, and "
+	"--timeline all shows every device.";
 
 struct simulation {
 	const struct options *options;
@@ -127,7 +132,8 @@ static void print_result(const struct simulation *s, FILE *f)
 	double most_rows = mq_outputs_rows(most_B(s->options));
 	if (s->options->dir && (n_devices > most_rows || session->cluster->n_links > most_rows))
 		fprintf(f,
-			"of more than %.0f devices memory.csv has one for all like it, and of more links links.csv one for all "
+			"of more than %.0f devices memory.csv has one for all like it, and of more links links.csv "
+			"one for all "
 			"of its class that carry as much (--file-size 0: all)\n",
 			most_rows);
 	if (r->n_shown && r->n_shown < r->n_simulated)
@@ -371,7 +377,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.plan)
 		return mq_bad(
 			err,
-			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 makes that of one shape, export --import FILE that of launch settings");
+			"-P is missing: give a plan file, as search writes (plan-1.json); search --fix dp=8 --evals 1 "
+			"makes that of one shape, export --import FILE that of launch settings");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(read_spread(&o, &arena, err));

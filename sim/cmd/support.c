@@ -245,8 +245,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_CLOSED struct mq_session session = { .model = NULL };
 	const struct mq_args args = {
 		.table = { { mq_question_args, &o.asked }, { options, &o } },
-		.doc = "Says what of a question is covered, by which values and measured runs, and what is not modelled; "
-		       "nothing is simulated.",
+		.doc = "Reports which parts of a question are covered, by which values and measured runs, and what is "
+		       "not modelled, without simulating.",
 	};
 
 	mq_asked_init(&o.asked);
@@ -260,4 +260,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-MQ_DEFINE_COMMAND(support, "what of a question is covered, before anything is simulated");
+MQ_DEFINE_COMMAND(support, "how well a question is covered by measurements, without simulating");

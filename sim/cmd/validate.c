@@ -26,20 +26,21 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "top", top, "K", "plans of each folder", .initial = 5, .min = 1, .max = 1000),
 	ROW(TEXT, "executor", call.executor, "NAME", "host or cuda (default: by the devices of the plans)",
 	    .letter = 'x'),
-	ROW(TEXT, "output", out, "DIR", "where results go (default: FIRST-FOLDER/validate)", .letter = 'o'),
-	ROW(TEXT, "platform", platform, "FILE", "instead of the platform that was searched", .letter = 'p'),
+	ROW(TEXT, "output", out, "DIR", "folder for results (default: FIRST-FOLDER/validate)", .letter = 'o'),
+	ROW(TEXT, "platform", platform, "FILE", "platform instead of that of the search", .letter = 'p'),
 	ROW(LIST, "calib", calib, "FILE", "calibration to add to those of the search; repeatable"),
 	ROW(TEXT, "software", software, "NAME", "training software instead of that of the search"),
 	ROW(FLAG, "recalibrate", recalibrate, NULL,
-	    "fit the calibration to half of the plans, tell the error on the other half before and after, and write "
+	    "fit the calibration to half of the plans, print the error on the other half before and after, and write "
 	    "DIR/calib.json if it falls (else exit with 5)"),
 	ROW(F64, "threshold", threshold, "PERCENT", "exit with 5 if the median error is above this", .initial = NAN,
 	    .max = 1e6),
-	ROW(FLAG, "dry-run", dry_run, NULL, "say what would run and what it needs; run nothing"),
+	ROW(FLAG, "dry-run", dry_run, NULL, "print what would run and what it needs, without running"),
 	ROW(FLAG, "schedule-only", schedule_only, NULL, "write the schedules and the command line for another node"),
-	ROW(TEXT, "from", from, "DIR", "samples that were measured before or elsewhere"),
+	ROW(TEXT, "from", from, "DIR", "samples measured before or elsewhere"),
 	ROW(LIST, "against", against, "TRACE",
-	    "instead of a replay: compare the best plan's prediction with a trace of a real step (PyTorch, Nsight Systems, "
+	    "instead of a replay: compare the best plan's prediction with a trace of a real step (PyTorch, Nsight "
+	    "Systems, "
 	    "Chakra), class by class; one per rank, repeatable"),
 	ROW(TEXT, "memory", snapshot, "FILE.pickle",
 	    "instead of a replay: compare the best plan's memory with a snapshot of a real rank (torch.cuda.memory."
@@ -49,8 +50,8 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "reps", call.reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
 	ROW(INT, "warmup", call.warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
 	ROW(F64, "settle", call.settle_s, "S",
-	    "GPUs: a plan runs on for so long before each repetition of it, and has the clock that its own draw leaves it",
-	    .unit = "s", .initial = .15, .max = 60),
+	    "GPUs: time that a plan runs before each repetition, so that its own power sets the clock", .unit = "s",
+	    .initial = .15, .max = 60),
 	ROW(INT, "cores", call.cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
 	ROW(INT, "draws", draws, "N", "bootstrap samples for the intervals", .initial = 100, .min = 2, .max = 10000),
 	ROW(INT, "seed", call.seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
@@ -243,7 +244,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_validation v = { .arena = MQ_ARENA_INIT };
 	const struct mq_args args = { .table = { { rows, &o } },
 				      .args_doc = "DIR...",
-				      .doc = "Replay the best plans of searches on real hardware and compare." };
+				      .doc = "Replays the best plans of searches on real hardware and compares times "
+					     "with the predictions." };
 
 	mq_args_defaults(rows, &o);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));

@@ -48,7 +48,7 @@ static const struct mq_arg rows[] = {
 	    .max = 4096),
 	ROW(FLAG, "json", json, NULL, "print the rows as JSON, and words to standard error"),
 	ROW(FLAG, "dry-run", dry_run, NULL, "print the points and an estimate of the time"),
-	ROW(FLAG, "allow-exec", allow_exec, NULL, "follow a study that names programs to run (engine = exec:PROGRAM)"),
+	ROW(FLAG, "allow-exec", allow_exec, NULL, "allow a study to run programs (engine = exec:PROGRAM)"),
 	ROW(FLAG, "worker", worker, NULL, "one of several processes of a study", .flags = MQ_ARG_HIDDEN),
 	{ .type = MQ_ARG_END },
 };
@@ -58,7 +58,10 @@ static const char doc[] =
 	"per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
 	"file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
 	"generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
-	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES or TOKENS tokens with epoch.days and epoch.usd (the fewest devices that keep them), failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
+	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES or TOKENS "
+	"tokens with epoch.days and epoch.usd (the fewest devices that keep them), failures.mtbf_h = HOURS of one "
+	"device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, "
+	".stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
 	"STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
 	"0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
 	"mpirun or Slurm the ranks share the points through the output folder.";
@@ -489,4 +492,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-MQ_DEFINE_COMMAND(whatif, "a what-if study: one row per point of its lists");
+MQ_DEFINE_COMMAND(whatif, "a what-if study: one row per point");

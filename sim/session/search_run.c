@@ -26,10 +26,11 @@ enum { N_OBJECTIVES = 5 };
 const struct mq_arg mq_search_args[] = {
 	{ .type = MQ_ARG_GROUP, .name = "The search:" },
 	ROW(LIST, "engine", engines, "NAME[:key=value,...][,NAME...]",
-	    "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable (default portfolio)",
+	    "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable (default "
+	    "portfolio)",
 	    .letter = 'e', .flags = MQ_ARG_JOB_KEY | MQ_ARG_ONE_VALUE),
-	ROW(CHOICE, "objective", objective, "NAME", "what the best plan has least of",
-	    MQ_ARG_NAMES(objective, N_OBJECTIVES), .text = "step-time", .flags = MQ_ARG_ALWAYS | MQ_ARG_JOB_KEY),
+	ROW(CHOICE, "objective", objective, "NAME", "quantity to minimize", MQ_ARG_NAMES(objective, N_OBJECTIVES),
+	    .text = "step-time", .flags = MQ_ARG_ALWAYS | MQ_ARG_JOB_KEY),
 	ROW(INT, "evals", evals, "N", "proposals of each engine (default 200)", .min = 1, .max = 0x1p64,
 	    .flags = MQ_ARG_EFFORT | MQ_ARG_JOB_KEY),
 	ROW(F64, "seconds", seconds, "S", "time limit, divided equally among the engines", .unit = "s",
@@ -37,7 +38,7 @@ const struct mq_arg mq_search_args[] = {
 	ROW(INT, "top", top, "K", "plans to keep and print", .initial = 5, .min = 1, .max = 10000,
 	    .flags = MQ_ARG_EFFORT | MQ_ARG_ALWAYS),
 	ROW(FLAG, "proof", proof, NULL,
-	    "print the best lower bounds shown and the gap to them; with -o, also into proof.csv",
+	    "print the best proven lower bounds and the gap to them; with -o, also to proof.csv",
 	    .flags = MQ_ARG_EFFORT),
 	{ .type = MQ_ARG_END },
 };
