@@ -81,7 +81,6 @@ try 2 'evaluations.csv:[0-9]*: the row does not match its check sum' search "${q
 printf 'model = %s\nbatch = 16\nplatform.nodes = 1, 2\nplatform.gpus = 4\nplatform.gpu = V100-32GB\nengine = expert\nevals = 2\n' "$tiny" >s.ini
 "$M" whatif s.ini -o w -j 1 >/dev/null || echo "whatif fails"
 for f in w/points/*; do case $f in *.json) ;; *) mv "$f" "$f.half" ;; esac; done
-for f in w/platforms/*.xml; do head -c 300 "$f" >"$f.half"; rm "$f"; done
 cp w/whatif.csv before.csv; mv w/whatif.csv w/whatif.csv.half
 "$M" whatif s.ini -o w -j 2 >/dev/null || echo "whatif does not go on"
 cmp before.csv w/whatif.csv || bad=1
