@@ -79,6 +79,42 @@ static double epilogue_spares(const struct mq_model *model, uint32_t id, bool ba
 	return op->moved_bwd - (reader->read > reader->write ? op->write : 0);
 }
 
+/* A convolution of those that cuDNN fuses with norms: windows of 1 x 1 and 3 x 3. */
+static bool takes_norms(const struct mq_model *model, uint32_t op)
+{
+	enum { WINDOW = 9 };
+
+	return model->op[op].kind == MQ_OP_CONV && model->op[op].window >= 1 && model->op[op].window <= WINDOW;
+}
+
+/* Do such convolutions alone read this op, or the activations behind it? */
+static bool read_by_convs(const struct mq_model *model, uint32_t id)
+{
+	for (uint32_t i = model->out_first[id]; i < model->out_first[id + 1]; i++) {
+		uint32_t reader = model->edge[i].dst;
+		const struct mq_op *op = &model->op[reader];
+		bool activation = op->kind == MQ_OP_ELEMENTWISE && op->read <= op->write;
+
+		if (!takes_norms(model, reader) && !(activation && read_by_convs(model, reader)))
+			return false;
+	}
+	return model->out_first[id] < model->out_first[id + 1];
+}
+
+/* Elements that a batch norm saves forward whose convolution sums up its output as it writes it: a reading; all, if the
+ * convolutions behind it normalize and activate what they read (cuDNN's CONV_BNSTATS and SCALE_BIAS_ACTIVATION). */
+static double norm_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
+			  enum mq_dtype dtype)
+{
+	const struct mq_op *op = &model->op[id];
+
+	if (software->norm_convolution == MQ_NORMS_APART || mq_dtype_size(dtype) >= 4 || op->read <= op->output ||
+	    !maker_of(model, id, takes_norms))
+		return 0;
+	return software->norm_convolution == MQ_NORMS_MAINLOOP && read_by_convs(model, id) ? op->read + op->write :
+											     op->output;
+}
+
 double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
 		       enum mq_dtype dtype, bool backward)
 {
@@ -90,6 +126,8 @@ double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct m
 		return epilogue_spares(model, id, backward) +
 		       (backward && op->kind == MQ_OP_ELEMENTWISE && adds && software->fused_grad_add ? 2 * op->write :
 													0);
+	if (model->image && op->kind == MQ_OP_NORM && !backward)
+		return norm_spares(model, id, software, dtype);
 	if (!model->image || op->kind != MQ_OP_ELEMENTWISE)
 		return 0;
 	if (joins(model, software, dtype))

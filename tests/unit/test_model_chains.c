@@ -159,12 +159,59 @@ static void test_epilogues(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* Convolution, norm, activation, convolution, norm, activation: what the norms move forward. No convolution reads the
+ * second. */
+static void test_norm_convolution(void **state)
+{
+	enum { CONV, BN, RELU, CONV2, BN2, RELU2, N };
+	static const struct {
+		uint32_t fusion;
+		double window, norm, norm2;
+	} cases[] = {
+		{ MQ_NORMS_APART, 1, 300, 300 },  { MQ_NORMS_STATS, 1, 200, 200 },     { MQ_NORMS_STATS, 49, 300, 200 },
+		{ MQ_NORMS_MAINLOOP, 9, 0, 200 }, { MQ_NORMS_MAINLOOP, 49, 300, 200 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_model_builder b = { 0 };
+		struct mq_model *model = NULL;
+		struct mq_err err = { 0 };
+		struct mq_software s = *mq_software_plain();
+
+		mq_model_begin(&b, &arena, "block");
+		for (uint32_t op = 0; op < N; op++) {
+			bool conv = op == CONV || op == CONV2, norm = op == BN || op == BN2;
+			uint32_t id = mq_model_add(&b,
+						   conv ? MQ_OP_CONV :
+						   norm ? MQ_OP_NORM :
+							  MQ_OP_ELEMENTWISE,
+						   (const char[][2]){ "a", "b", "c", "d", "e", "f" }[op]);
+
+			b.model->op[id].read = norm ? 200 : 100;
+			b.model->op[id].write = b.model->op[id].output = 100;
+			b.model->op[id].moved_bwd = norm ? 500 : 300;
+			b.model->op[id].window = op == CONV ? cases[i].window : conv;
+			b.model->op[id].kernels = 1;
+		}
+		for (uint32_t op = 0; op + 1 < N; op++)
+			mq_model_connect(&b, op, op + 1, 100);
+		b.model->image = true;
+		assert_int_equal(mq_model_finish(&b, &model, &err), MQ_OK);
+		s.norm_convolution = cases[i].fusion;
+		assert_true(moved(model, &s, &HALF, BN, MQ_FORWARD) == cases[i].norm);
+		assert_true(moved(model, &s, &HALF, BN2, MQ_FORWARD) == cases[i].norm2);
+		assert_true(moved(model, &s, &HALF, BN, MQ_BACKWARD) == 500);
+		mq_arena_fini(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_epilogues),
-		cmocka_unit_test(test_channels_last),
+		cmocka_unit_test(test_chains),           cmocka_unit_test(test_epilogues),
+		cmocka_unit_test(test_norm_convolution), cmocka_unit_test(test_channels_last),
 		cmocka_unit_test(test_images_alone),
 	};
 
