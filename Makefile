@@ -53,7 +53,8 @@ libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
 # What the replay program is made of besides its own files: a schedule and what it stands on.
 REPLAYED := $(call sources,sim/base/*.c sim/model/*.c sim/schedule/*.c)
-FORMATS  := $(call sources,sim/model/formats/*.c sim/model/builders/*.c)
+FORMATS  := $(call sources,sim/model/formats/*.c)
+BUILDERS := $(call sources,sim/model/builders/*.c)
 CMD      := $(call sources,sim/cmd/*.c)
 SIM      := $(filter-out sim/cmd/main.c,$(call sources,sim/*/*.c sim/*/*/*.c sim/*/*/*/*.c))
 SIMXX    := $(call sources,sim/*/*.cpp sim/*/*/*.cpp)
@@ -147,6 +148,7 @@ define table
 $(BUILD)/gen/$(1): FORCE
 	@mkdir -p $$(@D); printf '$(2)(%s)\n' $(3) | cmp -s - $$@ || printf '$(2)(%s)\n' $(3) >$$@
 endef
+$(eval $(call table,builders.inc,MQ_BUILDER,$(filter-out builders,$(call names,$(BUILDERS)))))
 $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats,$(call names,$(FORMATS)))))
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main,$(call names,$(CMD)))))
 PUBLIC := $(call sources,sim/include/maquette/*.h sim/include/maquette/*.def)
@@ -161,6 +163,7 @@ VERSION_LINE := \#define MQ_VERSION_TEXT "$(VERSION)$(if $(COMMIT), ($(COMMIT)))
 $(BUILD)/gen/version.h: FORCE
 	@mkdir -p $(@D); echo '$(VERSION_LINE)' | cmp -s - $@ || echo '$(VERSION_LINE)' >$@
 $(MAIN_OBJ) $(call obj,validator/replay/main.c): $(BUILD)/gen/version.h
+$(call obj,sim/model/builders/builders.c): $(BUILD)/gen/builders.inc
 $(call obj,sim/model/formats/formats.c): $(BUILD)/gen/formats.inc
 $(call obj,sim/cmd/lib/commands.c): $(BUILD)/gen/commands.inc
 

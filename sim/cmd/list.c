@@ -163,8 +163,7 @@ static enum mq_status list_models(struct listing *l, const char *only, struct mq
 	for (const char **hub = mq_hf_shipped(arena); *hub && !only; hub++)
 		line(l, *hub, "a configuration of Hugging Face's, as -m ORG/NAME");
 	for (const struct mq_format *const *f = mq_formats; *f && !only; f++)
-		if ((*f)->load)
-			line(l, mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);
+		line(l, mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);
 	return MQ_OK;
 }
 

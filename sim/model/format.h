@@ -1,22 +1,26 @@
-/* format.h - the interface of model formats: each file sim/model/formats/NAME.c exports mq_format_NAME.
- *
- * Two kinds: builders (spec "NAME[:key=value,...]", `build` set) and file readers (`probe`, `load`). One struct may
- * serve several builder names through `names`. SPDX-License-Identifier: Apache-2.0 */
+/* format.h - the interfaces of models: each file sim/model/builders/NAME.c exports mq_builder_NAME, each file
+ * sim/model/formats/NAME.c mq_format_NAME. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMAT_H
 #define MQ_MODEL_FORMAT_H
 
 #include "maquette/model.h"
 #include "maquette/opt.h"
 
-struct mq_format {
-	const char *name;          /* file name with '-' for '_' */
+/* Makes the models "NAME[:key=value,...]" of some names. */
+struct mq_builder {
 	const char *summary;       /* one line for `maquette list models` */
-	const char *const *names;  /* builders: NULL-terminated list of model names */
-	const struct mq_opt *opts; /* builders: options of every name (defaults may depend on it) */
-	/* Builders: makes the model `name` from "key=value,..." options. */
+	const char *const *names;  /* NULL-terminated */
+	const struct mq_opt *opts; /* of every name (defaults may depend on it) */
+	/* Makes the model `name` from "key=value,..." options. */
 	enum mq_status (*build)(const char *name, const char *options, const struct mq_model_request *request,
 				struct mq_arena *arena, struct mq_model **model, struct mq_err *err);
-	/* Readers: is the file of this format? head: its first bytes (NUL-terminated). */
+};
+
+/* Reads a model from a file. */
+struct mq_format {
+	const char *name;    /* file name with '-' for '_' */
+	const char *summary; /* one line for `maquette list models` */
+	/* Is the file of this format? head: its first bytes (NUL-terminated). */
 	bool (*probe)(const char *path, const char *head, size_t size);
 	enum mq_status (*load)(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			       struct mq_model **model, struct mq_err *err);
@@ -47,8 +51,10 @@ enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, stru
 /* Writes a model as a graph for both modes, for any sequence length if its amounts are polynomials of it. */
 enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path, struct mq_err *err);
 
-extern const struct mq_format *const mq_formats[]; /* NULL-terminated, sorted by name */
+/* NULL-terminated, sorted by name. */
+extern const struct mq_builder *const mq_builders[];
+extern const struct mq_format *const mq_formats[];
 /* The builder of NAME[:key=value,...]; NULL: none. */
-const struct mq_format *mq_format_builder(const char *name);
+const struct mq_builder *mq_builder_find(const char *spec);
 
 #endif

@@ -48,8 +48,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	return mq_transformer_build(t, what, request, arena, model, err);
 }
 
-const struct mq_format mq_format_nemotron = {
-	.name = "nemotron",
+const struct mq_builder mq_builder_nemotron = {
 	.summary = "mamba2, nemotron-h: stacks with state-space layers",
 	.names = (const char *const[]){ "mamba2", "nemotron-h", NULL },
 	.opts = opts,

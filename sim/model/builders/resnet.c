@@ -245,8 +245,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	return mq_model_finish(&net.b, model, err);
 }
 
-const struct mq_format mq_format_resnet = {
-	.name = "resnet",
+const struct mq_builder mq_builder_resnet = {
 	.summary = "resnet, resnext: image networks",
 	.names = (const char *const[]){ "resnet101", "resnet152", "resnet50", "resnext101", "resnext50", NULL },
 	.opts = opts,

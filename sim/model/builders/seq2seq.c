@@ -229,8 +229,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	return mq_model_finish(&s.net.b, model, err);
 }
 
-const struct mq_format mq_format_seq2seq = {
-	.name = "seq2seq",
+const struct mq_builder mq_builder_seq2seq = {
 	.summary = "t5, transformer, bart, whisper: encoder and decoder",
 	.names = (const char *const[]){ "bart", "t5", "transformer", "whisper", NULL },
 	.opts = opts,

@@ -101,8 +101,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	return mq_transformer_build(t, what, request, arena, model, err);
 }
 
-const struct mq_format mq_format_transformer = {
-	.name = "transformer",
+const struct mq_builder mq_builder_transformer = {
 	.summary = "gpt, llama, moe, bert: transformers of one stack",
 	.names = (const char *const[]){ "bert", "gpt", "llama", "moe", NULL },
 	.opts = opts,

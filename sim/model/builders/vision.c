@@ -274,8 +274,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	return mq_model_finish(&net.b, model, err);
 }
 
-const struct mq_format mq_format_vision = {
-	.name = "vision",
+const struct mq_builder mq_builder_vision = {
 	.summary = "vit, dit, flux: transformers of images",
 	.names = (const char *const[]){ "dit", "flux", "vit", NULL },
 	.opts = opts,

@@ -34,8 +34,8 @@ const char **mq_model_names(struct mq_arena *arena)
 	const char **names = NULL;
 	uint32_t n = 0, room = 0;
 
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++)
+	for (const struct mq_builder *const *b = mq_builders; *b; b++)
+		for (const char *const *s = (*b)->names; *s; s++)
 			MQ_PUSH(arena, names, n, room, *s);
 	for (const char **file = mq_graph_files(NULL, arena); *file; file++) {
 		const char *name = mq_file_stem(*file, arena);
@@ -48,20 +48,9 @@ const char **mq_model_names(struct mq_arena *arena)
 	return names;
 }
 
-const struct mq_format *mq_format_builder(const char *name)
-{
-	size_t n = strcspn(name, ":");
-
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++)
-			if (strlen(*s) == n && !strncmp(*s, name, n))
-				return *f;
-	return NULL;
-}
-
 bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is)
 {
-	const struct mq_format *builder = mq_format_builder(spec);
+	const struct mq_builder *builder = mq_builder_find(spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
 
 	*is = (struct mq_builtin){ .name = name, .summary = builder ? builder->summary : NULL };
@@ -136,8 +125,6 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 		return mq_bad(err, "'%s' is empty; give a model file", path);
 	head[size] = '\0';
 	for (const struct mq_format *const *f = mq_formats; *f; f++) {
-		if (!(*f)->probe)
-			continue;
 		if ((*f)->probe(path, head, size))
 			return (*f)->load(path, request, arena, model, err);
 		readers = mq_arena_printf(arena, "%s; %s", readers, (*f)->summary);
@@ -164,7 +151,7 @@ static enum mq_status load_known(const struct mq_model_request *request, struct 
 				 struct mq_model **model, struct mq_err *err)
 {
 	const char *name = before_options(request->spec, arena), *options = strchr(request->spec, ':'), *path;
-	const struct mq_format *builder = mq_format_builder(name);
+	const struct mq_builder *builder = mq_builder_find(name);
 
 	*model = NULL;
 	if (builder) {

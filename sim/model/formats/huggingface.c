@@ -169,7 +169,7 @@ static enum mq_status build_other(const struct mq_json_at *at, const char *type,
 	}
 	if (!name)
 		return MQ_OK;
-	const struct mq_format *builder = mq_format_builder(name);
+	const struct mq_builder *builder = mq_builder_find(name);
 	MQ_TRY(refuse_layers(at, err));
 	return builder ? builder->build(name, list, request, arena, model, err) :
 			 mq_bad(err, "%s/huggingface_builders.csv: no builder makes '%s'", dir, name);
@@ -289,7 +289,6 @@ static bool probe(const char *path, const char *head, size_t size)
 const struct mq_format mq_format_huggingface = {
 	.name = "huggingface",
 	.summary = "Hugging Face config.json (FILE[:fused_attention=false,towers=false,image=N,mtp=true])",
-	.opts = opts,
 	.probe = probe,
 	.load = load,
 };

@@ -105,7 +105,6 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 const struct mq_format mq_format_megatron = {
 	.name = "megatron",
 	.summary = "launch script of Megatron-LM (FILE[:vocab=N])",
-	.opts = opts,
 	.probe = probe,
 	.load = load,
 };

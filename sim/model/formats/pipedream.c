@@ -278,7 +278,6 @@ static bool probe(const char *path, const char *head, size_t size)
 const struct mq_format mq_format_pipedream = {
 	.name = "pipedream",
 	.summary = "PipeDream graph.txt (FILE[:batch=N,device=TYPE])",
-	.opts = opts,
 	.probe = probe,
 	.load = load,
 };
