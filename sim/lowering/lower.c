@@ -291,13 +291,15 @@ struct mq_schedule *mq_low_schedule(struct mq_low *low, const char *otherwise, u
 
 	*steady = NULL;
 	in.newest = mq_arena_none(&low->scratch, s->n_devices * MQ_N_STREAMS);
-	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
+	for (uint32_t r = 0; r < low->num.n_ranks; r++)
 		if (!mq_low_order(low, r, low->plan->micro_batches, &order[r], low->out->message)) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
 			return NULL;
 		}
+	if (filling)
+		*steady = mq_low_steady(low, filling, order);
+	for (uint32_t r = 0; r < low->num.n_ranks; r++) /* the limits are of what will run */
 		tasks += order[r].tasks;
-	}
 	if (tasks > most_tasks(low)) {
 		verdict(low->out, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks,
 			otherwise);
@@ -305,8 +307,6 @@ struct mq_schedule *mq_low_schedule(struct mq_low *low, const char *otherwise, u
 	}
 	if (too_dear(low, tasks, TASK_S))
 		return NULL;
-	if (filling)
-		*steady = mq_low_steady(low, filling, order);
 	s->n_tasks = s->n_deps = s->task_room = 0;
 	for (uint32_t r = 0; r < low->num.n_ranks; r++)
 		s->task_room += (uint32_t)order[r].tasks;

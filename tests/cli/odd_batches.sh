@@ -31,8 +31,12 @@ try 1 'refused: its simulation takes more than .* s \(3 tasks of a micro-batch o
 try 0 'dp 2 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 -o two
 try 1 'refused: its simulation takes more than .* tasks of a micro-batch on 2 ranks\), --simulation-time allows 1e-09; raise it' \
 	simulate -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -P two/plan-1.json --no-fold --simulation-time 1e-9
-try 1 'refused: its simulation takes more than .* tasks on 1 ranks\), --simulation-time allows 0.0001; raise it' \
-	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 1024 --fix mbs=1 -e data-parallel --evals 1 -j 1 --simulation-time 1e-4 -o long
-try 1 '16000003 tasks are too many to simulate one by one; use fewer micro-batches' \
-	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 16000000 --fix mbs=1 --fix sync=zero1 -e data-parallel -j 1 -o many
+# Limits are of what runs: of steady micro-batches a few.
+try 1 'refused: its simulation takes more than .* \(6.5e\+02 tasks on 4 ranks\), --simulation-time allows 0.0003; raise it' \
+	search -m gpt:layers=4,hidden=64,heads=2,vocab=512 -p gpu=RTX-3090,gpus=4 --batch 1024 --fix mbs=1 --fix pp=4 --fix schedule=1f1b \
+	-e hybrid --evals 1 -j 1 --simulation-time 3e-4 -o long
+try 0 '' search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 1000000 --fix mbs=1 --fix sync=zero1 -e data-parallel --evals 1 -j 1 --simulation-time .1 -o many
+[ "$(column many/candidates.csv micro_batches)" = 500000 ] || echo "not half a million micro-batches: $(tail -n 1 many/candidates.csv)"
+try 1 '32000000 tasks or more are too many to simulate one by one: 16000000 micro-batches over 1 stages; use fewer micro-batches' \
+	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 32000000 --fix mbs=1 --fix sync=zero1 -e data-parallel -j 1 -o most
 finish
