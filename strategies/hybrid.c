@@ -32,8 +32,8 @@ enum { MAX_PARTS = 64, BEAM = 16 };
 static const struct mq_opt opts[] = {
 	MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
 	MQ_U32(struct mq_hybrid, screens, 0, 0, 100000,
-	       "of them screened with the analytic executor; 0 = four for each plan that the list will be asked for"),
-	MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"), MQ_END
+	       "candidates screened with the analytic executor; 0 = four per proposed plan"),
+	MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on, two of three are moves on the best"), MQ_END
 };
 
 /* Bounds, then estimates s->now; keeps the item if it fits and is good enough for the list. False: the time is over. */

@@ -115,7 +115,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 MQ_ENGINE(m_sct) = {
 	MQ_ENGINE_HEAD("m-sct"),
-	.summary = "earliest start first with favourite children from a linear programme (Baechi)",
+	.summary = "earliest start first with favourite children from a linear program (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
 	MQ_ENGINE_OWN(struct m_sct),
 	.lacks = MQ_LACKS_ALL,

@@ -36,8 +36,9 @@ struct mcmc {
 
 static const struct mq_opt opts[] = {
 	MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
-	MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9, "if > 0: dT as a share of the present time, in its place"),
-	MQ_F64(struct mcmc, propagate, 0.25, 0, 1, "chance that an op's twins in all layers follow"),
+	MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9,
+	       "if > 0: replaces alpha, with dT as a share of the current time"),
+	MQ_F64(struct mcmc, propagate, 0.25, 0, 1, "probability that equal ops in all layers change too"),
 	MQ_U32(struct mcmc, micro_batches, 0, 0, 1e6, "per step; 0 = as few as the start fits with"), MQ_END
 };
 

@@ -69,7 +69,7 @@ static const struct mq_opt opts[] = {
 	MQ_STR(struct portfolio, engines, "hybrid(moves=0)+expert+screen(block=64)+data-parallel+piper+dpl+mcmc",
 	       "names with + between"),
 	MQ_U32(struct portfolio, trial, 4, 1, 1e6,
-	       "turns that every engine gets; fewer of small budgets, four times as many for the first"),
+	       "turns of every engine; fewer with small budgets, four times as many for the first"),
 	MQ_END
 };
 

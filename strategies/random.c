@@ -22,7 +22,7 @@ struct random {
 static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct random, space, AUTO, "auto|shape|placement",
 		  "kind of plans; auto = placement for profiled graphs, else shape"),
-	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: chance to stay with the predecessor"), MQ_END
+	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: probability to stay with the predecessor"), MQ_END
 };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

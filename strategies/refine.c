@@ -30,7 +30,7 @@ struct refine {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct refine, starts, 12, 1, 1000, "usual plans to start from, without --start"), MQ_END
+	MQ_U32(struct refine, starts, 12, 1, 1000, "usual plans to start from, unless --start is given"), MQ_END
 };
 
 static bool same_division(const struct shape_point *a, const struct shape_point *b)
@@ -120,7 +120,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (!s->n)
 		return mq_fail(
 			err, MQ_ENOPLAN,
-			"engine 'refine': no usual plan that is allowed fits the memory of '%s'; give it a plan with --start",
+			"engine 'refine': no usual plan that is allowed fits the memory of '%s'; give it a plan with "
+			"--start",
 			problem->q->cluster->name);
 	return MQ_OK;
 }

@@ -83,7 +83,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 
 MQ_ENGINE(sfb) = {
 	MQ_ENGINE_HEAD("sfb"),
-	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
+	.summary = "data parallelism, weight gradients duplicated by minimum cut",
 	.paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
 	MQ_ENGINE_OWN(struct sfb),
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,

@@ -82,11 +82,11 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct tag, learn, 64, 0, 1000000, "playouts between learning steps, 0 = none"),
 	MQ_F64(struct tag, rate, 1e-3, 1e-6, 1, "step size of Adam"),
 	MQ_BOOL(struct tag, gnn, 1, "graph network as prior; false = uniform"),
-	MQ_BOOL(struct tag, sfb, 1, "gather sufficient factors where the minimum cut says so"),
+	MQ_BOOL(struct tag, sfb, 1, "gather sufficient factors by minimum cut"),
 	MQ_BOOL(struct tag, heterog, 0, "HeteroG's action space"),
 	MQ_STR(struct tag, weights, NULL, "network to start from: a file, or none (default: as shipped)"),
 	MQ_STR(struct tag, save, NULL, "file that receives the weights at the end"),
-	MQ_STR(struct tag, records, NULL, "file to append what the search ended at, to train on"),
+	MQ_STR(struct tag, records, NULL, "file to append the search's result to, for training"),
 	MQ_U32(struct tag, epochs, 12, 1, 10000, "solve: passes over the records"),
 	MQ_END
 };

@@ -100,7 +100,7 @@ static enum mq_status list_engines(struct listing *l, const char *only, struct m
 		}
 	}
 	if (!only)
-		line(l, "exec:PROGRAM", "a program of yours that speaks JSON lines");
+		line(l, "exec:PROGRAM", "your program, over JSON lines");
 	return MQ_OK;
 }
 
@@ -417,7 +417,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		.table = { { rows, &o } },
 		.args_doc = "engines|platforms|devices|models|executors|software|parameters [NAME]",
 		.doc = "Lists all items of a kind, one line each; with NAME the options of an engine or a model, or "
-		       "the values of a software with their sources. `parameters` prints the fields of calibrations and of "
+		       "the values of a software with their sources. `parameters` prints the fields of calibrations "
+		       "and of "
 		       "software as Markdown.",
 	};
 

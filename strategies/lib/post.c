@@ -7,7 +7,7 @@
 #include "lib/plans.h"
 
 const struct mq_opt mq_post_opts[] = {
-	MQ_U32(struct mq_post, groups, 40, 0, 100000, "groups of ops, as TAG has (0: every op or colour by itself)"),
+	MQ_U32(struct mq_post, groups, 40, 0, 100000, "groups of ops, as in TAG (0: a group per op or colour)"),
 	MQ_U32(struct mq_post, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),
 	MQ_U32(struct mq_post, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),
 	MQ_U32(struct mq_post, steps, 10, 1, 1000, "gradient steps each time"),
@@ -15,7 +15,7 @@ const struct mq_opt mq_post_opts[] = {
 	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 2 / groups"),
 	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
 	MQ_F64(struct mq_post, rate, 0.5, 1e-6, 1e6, "step size of the gradient ascent"),
-	MQ_F64(struct mq_post, kl, 0.3, 1e-6, 1e6, "most that the placements' distribution moves at a time, nats"),
+	MQ_F64(struct mq_post, kl, 0.3, 1e-6, 1e6, "most that one step changes the placement distribution, nats"),
 	MQ_END
 };
 
