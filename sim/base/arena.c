@@ -83,6 +83,9 @@ void mq_arena_fini(struct mq_arena *arena)
 
 struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena)
 {
+	/* nothing allocated: the same as before the first block, so that the largest is kept from one use to the next */
+	if (!arena->used && arena->block && !arena->block->older)
+		return (struct mq_arena_mark){ NULL, 0 };
 	return (struct mq_arena_mark){ arena->block, arena->used };
 }
 

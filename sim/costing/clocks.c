@@ -95,8 +95,10 @@ void mq_clocks_apply(struct mq_low *low)
 		times[MQ_PASS_B_FIRST] = fmin(low->prog.firsts[i / MQ_N_PASSES], n - 1);
 		times[MQ_PASS_B] = n - 1 - times[MQ_PASS_B_FIRST];
 		times[MQ_PASS_REDUCE] = low->prog.firsts[i / MQ_N_PASSES] > 0;
-		add_template(&c, &low->prog.pass[i], times[i % MQ_N_PASSES], c.passes);
-		add_template(&c, &low->prog.pass[i], i % MQ_N_PASSES == MQ_PASS_POST, c.after);
+		const struct mq_template *t = &low->prog.pass[mq_low_template(low, i / MQ_N_PASSES, i % MQ_N_PASSES)];
+
+		add_template(&c, t, times[i % MQ_N_PASSES], c.passes);
+		add_template(&c, t, i % MQ_N_PASSES == MQ_PASS_POST, c.after);
 	}
 	s->clock = mq_arena_array(low->arena, s->n_devices, double);
 	for (uint32_t d = 0; d < s->n_devices; d++) {

@@ -37,6 +37,7 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 				  .arena = arena };
 	find_speeds(c);
 	c->parts = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, struct mq_cost_parts);
+	c->alone_s = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, double);
 	c->known = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, bool);
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
@@ -85,8 +86,26 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 	return parts;
 }
 
+/* Where parts[] and alone_s[] have the work of a compute task; fills them. */
+static size_t place_of(struct mq_costing *c, const struct mq_task *t)
+{
+	size_t at = (size_t)t->work * c->n_speeds + c->speed_of[t->device];
+
+	if (!c->known[at]) {
+		const struct mq_fused *fused = mq_view_fused(&c->view, t);
+
+		c->parts[at] = fused ? (struct mq_cost_parts){ .host_s = fused->seconds } :
+				       mq_cost_parts(calib_of(c, t->device), &c->view.schedule->work[t->work]);
+		c->alone_s[at] = mq_cost_beside(&c->parts[at], (struct mq_cost_taken){ 0 });
+		c->known[at] = true;
+	}
+	return at;
+}
+
 double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 {
+	if (t->kind == MQ_TASK_COMPUTE && !c->jitter)
+		return c->alone_s[place_of(c, t)];
 	struct mq_cost_parts parts = mq_costing_parts(c, t);
 
 	return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
@@ -94,20 +113,11 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 
 struct mq_cost_parts mq_costing_parts(struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->view.schedule;
-	const struct mq_fused *fused = mq_view_fused(&c->view, t);
-
 	if (t->kind == MQ_TASK_COPY)
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
-	if (fused)
-		return (struct mq_cost_parts){ .host_s = fused->seconds };
-	if (c->jitter)
+	if (c->jitter && !mq_view_fused(&c->view, t))
 		return varied(c, t);
-	size_t at = (size_t)t->work * c->n_speeds + c->speed_of[t->device];
-	if (!c->known[at])
-		c->parts[at] = mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
-	c->known[at] = true;
-	return c->parts[at];
+	return c->parts[place_of(c, t)];
 }
 
 /* The text of `err` names the task's first kernel that its device cannot run. */

@@ -131,21 +131,24 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
 	low->prog.firsts = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
-		mq_pass_forward(low, s, MQ_PASS_F);
+		if (low->num.like[0][s] == s)
+			mq_pass_forward(low, s, MQ_PASS_F);
 	/* backward passes have as many, those of the last micro-batch once more */
 	if (too_dear(low, (infer ? 1 : 3) * template_tasks(low), TEMPLATE_TASK_S))
 		return false;
 	if (infer)
 		return true;
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
-		if (mq_sync_gathers_first(low, s))
+		if (low->num.like[0][s] == s && mq_sync_gathers_first(low, s))
 			mq_pass_forward(low, s, MQ_PASS_F_FIRST);
 	for (uint32_t s = low->num.n_stages; s-- > 0;) {
-		mq_pass_backward(low, s, MQ_PASS_B);
 		low->prog.firsts[s] = mq_low_keeps_one(low);
 		for (uint32_t i = low->num.stage_first[s]; i < low->num.stage_first[s + 1]; i++)
 			if (mq_low_deferred(low, low->num.stage_op[i]))
 				low->prog.firsts[s] = mq_low_deferred(low, low->num.stage_op[i]);
+		if (low->num.like[1][s] != s)
+			continue;
+		mq_pass_backward(low, s, MQ_PASS_B);
 		if (low->prog.firsts[s])
 			mq_pass_backward(low, s, MQ_PASS_B_FIRST);
 		mq_pass_backward(low, s, MQ_PASS_B_LAST);
@@ -155,6 +158,8 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 		}
 	}
 	for (uint32_t s = 0; s < low->num.n_stages; s++) {
+		if (low->num.like[1][s] != s)
+			continue;
 		mq_pass_reduce(low, s);
 		mq_pass_post(low, s);
 	}
@@ -277,7 +282,7 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_order 
 		for (uint32_t k = 0; k < low->plan->virtual; k++) {
 			uint32_t s = mq_low_stage(low, rank, k);
 
-			instantiate(in, &low->prog.pass[s * MQ_N_PASSES + pass], s, MQ_NONE);
+			instantiate(in, &low->prog.pass[mq_low_template(low, s, pass)], s, MQ_NONE);
 		}
 }
 
@@ -348,6 +353,7 @@ static bool begin(struct mq_low *low)
 		return false;
 	mq_transfers_plan(low);
 	mq_buckets_plan(low);
+	mq_low_alike_stages(low);
 	return true;
 }
 

@@ -305,7 +305,7 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 		pass = MQ_PASS_B_FIRST;
 	else if (pass == MQ_PASS_F && slot->micro_batch == 0 && mq_sync_gathers_first(low, stage))
 		pass = MQ_PASS_F_FIRST;
-	return stage * MQ_N_PASSES + pass;
+	return mq_low_template(low, stage, pass);
 }
 
 /* The template of a slot; called for a rank's slots in order. *reducing: a template so far gathers parameters or reduces
@@ -335,9 +335,10 @@ bool mq_low_order(struct mq_low *low, uint32_t rank, uint32_t micro_batches, str
 		order->tasks += order->t[i]->n_tasks;
 	}
 	for (uint32_t k = 0; k < low->plan->virtual; k++) {
-		const struct mq_template *pass = &low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES];
+		uint32_t stage = mq_low_stage(low, rank, k);
 
-		order->tasks += pass[MQ_PASS_REDUCE].n_tasks + pass[MQ_PASS_POST].n_tasks;
+		for (uint32_t pass = MQ_PASS_REDUCE; pass <= MQ_PASS_POST; pass++)
+			order->tasks += low->prog.pass[mq_low_template(low, stage, pass)].n_tasks;
 	}
 	return order->slot != NULL;
 }

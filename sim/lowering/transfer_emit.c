@@ -320,14 +320,24 @@ void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
 
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
-	for (uint32_t i = 0; i < low->moves.n_messages; i++) {
-		const struct mq_message *m = &low->moves.message[i];
-		struct mq_transfer *t = &low->moves.transfer[m->transfer];
+	uint32_t *comes = mq_arena_none(&low->scratch, low->moves.n); /* the transfer with another's messages */
 
-		if (t->to_stage != stage || t->pass != mq_pass_kind(pass))
+	for (uint32_t i = 0; i < low->moves.n; i++) {
+		const struct mq_transfer *t = &low->moves.transfer[i];
+
+		if (t->to_stage == stage && t->pass == mq_pass_kind(pass))
+			comes[t->like] = i;
+	}
+	for (uint32_t i = 0; i < low->moves.n_messages; i++) {
+		struct mq_message m = low->moves.message[i];
+		uint32_t sent = m.transfer;
+
+		m.transfer = comes[sent];
+		if (m.transfer == MQ_NONE)
 			continue;
-		mq_ids_add(low, &arrivals(low, t)[m->seat], emit_end(low, m, MQ_TASK_RECV, NULL));
-		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
+		struct mq_transfer *t = &low->moves.transfer[m.transfer];
+		mq_ids_add(low, &arrivals(low, t)[m.seat], emit_end(low, &m, MQ_TASK_RECV, NULL));
+		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != sent;
 		if (last)
 			gather(low, t);
 	}
