@@ -353,6 +353,7 @@ void mq_launch_overhead_apply(struct mq_low *low)
 	h.alone = mq_index_new(&h.arena);
 	h.called = mq_index_new(&h.arena);
 	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
-		pace_template(&h, &low->prog.pass[i]);
+		if (low->prog.pass[i].n_tasks)
+			pace_template(&h, &low->prog.pass[i]);
 	mq_arena_fini(&h.arena);
 }

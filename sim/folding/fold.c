@@ -34,7 +34,7 @@ enum {
 
 struct mq_folding {
 	struct mq_low *low; /* NULL: no view is left */
-	bool fold, keep_tasks, steady;
+	bool fold, keep_tasks, steady, screen;
 	/* Of the last view: [positions] representatives, their number, blocks of a stage; number of classes when the
 	 * blocks were cut, and views since; how many of apart_s[] have split it. */
 	uint32_t *like, n_classes, n_blocks, most_classes, n_finer, n_applied;
@@ -307,7 +307,7 @@ static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *e
 	status = check_replicas(&v, exact, err);
 	mq_arena_fini(&arena);
 	if (status == MQ_OK && *exact && !f->keep_tasks)
-		status = mq_fold_fuse(f->low, fold, err);
+		status = mq_fold_fuse(f->low, fold, f->screen, err);
 	return status;
 }
 
@@ -321,6 +321,7 @@ struct mq_folding *mq_folding_begin(const struct mq_fold_request *request, struc
 	*f = (struct mq_folding){
 		.fold = request->fold,
 		.keep_tasks = request->keep_tasks,
+		.screen = request->screen,
 		.steady = request->steady,
 		.lowered = lowered,
 		.arena = arena,

@@ -22,6 +22,7 @@ struct mq_fold_request {
 	bool fold;                     /* false: the whole schedule is the only view */
 	bool steady;                   /* views may leave out micro-batches that repeat others */
 	bool keep_tasks;               /* fuse no tasks: reports show each */
+	bool screen;                   /* only the step time by mq_execute_analytic is asked */
 };
 
 struct mq_folding;

@@ -27,6 +27,7 @@ struct fused {
 struct fuser {
 	struct mq_low *low;
 	struct mq_fold *fold;
+	bool screen;
 	struct mq_err *err;
 	struct mq_arena *arena;
 	struct users *users;    /* [links] */
@@ -138,6 +139,10 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	if (low->prog.schedule->comm[t->comm].n != 1) /* the other simulated members arrive at their own times */
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, false, check_link, &l, f->err));
+	if (l.shared && f->screen) {
+		MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, t, &times, f->err));
+		*seconds = times.bound_s;
+	}
 	if (l.shared)
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, &any_root, &times, f->err));
@@ -182,12 +187,13 @@ static void add_call(struct fuser *f, struct mq_fused *fused, uint32_t *room, co
 	MQ_PUSH(f->low->arena, fused->call, fused->n_calls, *room, *call);
 }
 
-static struct mq_fused account(struct fuser *f, const struct mq_lines *l, const struct mq_run *run)
+static struct mq_fused account(struct fuser *f, struct mq_lines *l, const struct mq_run *run)
 {
 	struct mq_fused fused = { .seconds = l->finish_s[run->to] };
 	bool *on_path = mq_arena_array(f->arena, run->to - run->from + 1, bool);
 	uint32_t room = 0;
 
+	mq_lines_expose(l, run);
 	for (uint32_t at = run->to; at != MQ_NONE; at = l->behind[at])
 		on_path[at - run->from] = true;
 	for (uint32_t at = run->from; at <= run->to; at++) {
@@ -203,13 +209,13 @@ static struct mq_fused account(struct fuser *f, const struct mq_lines *l, const 
 	return fused;
 }
 
-static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const struct mq_run *run)
+static uint32_t fused_work(struct fuser *f, struct mq_lines *l, const struct mq_run *run)
 {
 	struct mq_schedule *s = f->low->prog.schedule;
 	struct mq_work w = { 0 };
 	uint32_t room = 0;
 
-	for (uint32_t at = run->from; at <= run->to; at++) {
+	for (uint32_t at = run->from; at <= run->to && !f->screen; at++) {
 		if (!mq_lines_computes(l, at))
 			continue;
 		const struct mq_work *p = &s->work[l->t->task[l->task[at]].task.work];
@@ -220,7 +226,9 @@ static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const stru
 		w.model_flop += p->model_flop;
 	}
 	MQ_PUSH(f->low->arena, s->work, s->n_works, s->work_room, w);
-	struct fused fused = { s->n_works - 1, account(f, l, run) };
+	struct fused fused = { s->n_works - 1, { .seconds = l->finish_s[run->to] } };
+	if (!f->screen)
+		fused.is = account(f, l, run);
 	MQ_PUSH(f->arena, f->fused, f->n_fused, f->fused_room, fused);
 	return fused.work;
 }
@@ -331,7 +339,8 @@ static bool has_fixed_times(const struct mq_low *low)
 }
 
 /* Gradient collectives slow the compute of a run, and may share links with its collectives. So from its first gradient
- * collective on, and while it gathers new parameters, a device uses the unfused templates (mq_program.whole). */
+ * collective on, and while it gathers new parameters, a device uses the unfused templates (mq_program.whole). Nothing
+ * slows anything in a screen. */
 static enum mq_status fuse_all(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -342,22 +351,25 @@ static enum mq_status fuse_all(struct fuser *f)
 	low->prog.reduces = mq_arena_array(&low->scratch, n, bool);
 	memcpy(low->prog.whole, low->prog.pass, n * sizeof(*low->prog.whole));
 	for (uint32_t i = 0; i < n; i++) {
-		low->prog.reduces[i] = reduces(&low->prog.whole[i]);
+		if (!low->prog.pass[i].n_tasks)
+			continue;
+		low->prog.reduces[i] = !f->screen && reduces(&low->prog.whole[i]);
 		lines[i] = mq_lines_of(&low->prog.whole[i], low->prog.schedule->n_devices, f->arena);
 		for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 			mq_lines_ends(&lines[i], d, &f->ends[d]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (i % MQ_N_PASSES < MQ_PASS_REDUCE && !low->prog.reduces[i])
+		if (low->prog.pass[i].n_tasks && i % MQ_N_PASSES < MQ_PASS_REDUCE && !low->prog.reduces[i])
 			MQ_TRY(fuse_template(f, &lines[i], &low->prog.pass[i]));
 	return MQ_OK;
 }
 
-enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err)
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, bool screen, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct fuser f = { .low = low,
 			   .fold = fold,
+			   .screen = screen,
 			   .err = err,
 			   .arena = &arena,
 			   .calib = MQ_NONE,

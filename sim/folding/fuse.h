@@ -7,7 +7,8 @@
 #include "lowering/program.h"
 
 /* Fuses runs in the templates of an exact fold; fold->fused holds their durations, program.whole the templates as they
- * were. */
-enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err);
+ * were. `screen`: collectives that share links last a fixed time too, their bounds, and of a run only its duration is
+ * filled. */
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, bool screen, struct mq_err *err);
 
 #endif

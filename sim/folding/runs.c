@@ -182,8 +182,8 @@ static struct mq_run longest_run(struct mq_lines *l, uint32_t from, uint32_t end
 	return run;
 }
 
-/* Computes exposed_s[] of a run's collectives. Tasks of one stream never overlap. */
-static void find_exposed(struct mq_lines *l, const struct mq_run *run)
+/* Tasks of one stream never overlap. */
+void mq_lines_expose(struct mq_lines *l, const struct mq_run *run)
 {
 	uint32_t first = run->from; /* compute tasks before it end before the collective starts */
 
@@ -221,10 +221,8 @@ bool mq_lines_run(struct mq_lines *l, uint32_t device, const struct mq_line_ends
 		if (busy)
 			continue;
 		*run = longest_run(l, at, end, ends);
-		if (run->to > run->from) {
-			find_exposed(l, run);
+		if (run->to > run->from)
 			return true;
-		}
 	}
 	return false;
 }

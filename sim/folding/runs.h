@@ -44,6 +44,8 @@ void mq_lines_ends(const struct mq_lines *lines, uint32_t device, struct mq_line
  * Call with at = lines->first[device], then with the place after each run. */
 bool mq_lines_run(struct mq_lines *lines, uint32_t device, const struct mq_line_ends *ends, uint32_t at,
 		  struct mq_run *run);
+/* Fills exposed_s[] of the newest run's collectives. */
+void mq_lines_expose(struct mq_lines *lines, const struct mq_run *run);
 bool mq_lines_computes(const struct mq_lines *lines, uint32_t at);
 
 #endif

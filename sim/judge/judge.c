@@ -94,7 +94,8 @@ static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_pl
 							.first_tasks = j->first_tasks },
 					     .fold = j->fold && !j->jitter.draws,
 					     .steady = (!j->keep_tasks || j->first_tasks > 0) && !j->jitter.draws,
-					     .keep_tasks = j->keep_tasks };
+					     .keep_tasks = j->keep_tasks,
+					     .screen = j->times_only && j->execute == mq_execute_analytic };
 	struct mq_folding *folding = mq_folding_begin(&ask, arena, &out->lowered);
 
 	note_memory(j, &out->lowered, &out->result);

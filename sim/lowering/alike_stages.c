@@ -20,8 +20,7 @@ static bool comparable(const struct mq_low *low)
 	if (!low->rq.alike || low->plan->virtual == 1 || low->plan->offload_layers || low->num.explicit_backward)
 		return false;
 	for (uint32_t op = 0; op < m->n_ops; op++)
-		if (m->op[op].tied != MQ_NONE &&
-		    (m->op[op].layer != MQ_NONE || m->op[m->op[op].tied].layer != MQ_NONE))
+		if (m->op[op].tied != MQ_NONE && (m->op[op].layer != MQ_NONE || m->op[m->op[op].tied].layer != MQ_NONE))
 			return false;
 	for (uint32_t e = 0; e < m->n_edges; e++) {
 		uint32_t from = low->num.stage_of[m->edge[e].src], to = low->num.stage_of[m->edge[e].dst];
@@ -116,7 +115,8 @@ static void find_senders(struct mq_low *low, uint32_t edge)
 
 void mq_low_alike_stages(struct mq_low *low)
 {
-	uint32_t n = low->num.n_stages, *first = mq_arena_count(&low->scratch, n), *last = mq_arena_count(&low->scratch, n);
+	uint32_t n = low->num.n_stages, *first = mq_arena_count(&low->scratch, n),
+		 *last = mq_arena_count(&low->scratch, n);
 	struct mq_index *index = mq_index_new(&low->scratch);
 
 	low->num.like[0] = first;

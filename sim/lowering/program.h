@@ -164,7 +164,7 @@ struct mq_numbering {
 	uint32_t *devset_of;              /* [n_configs] equal for configs of equal device lists */
 	double **samples;                 /* [n_configs][batch coordinates] of one micro-batch */
 	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
-	uint32_t *like[2]; /* [n_stages] see mq_low_template; 0: passes forward, 1: all others */
+	uint32_t *like[2];                /* [n_stages] see mq_low_template; 0: passes forward, 1: all others */
 	bool explicit_backward;           /* the graph has backward ops of its own */
 };
 

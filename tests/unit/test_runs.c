@@ -111,6 +111,7 @@ static void exposed(void **state)
 	(void)state;
 	write_template(&w, "A C1, B G7 <A, C C4, D G3 <C, E C2 <B, F C1 <D");
 	assert_true(mq_lines_run(&w.lines, 0, &ends, 0, &run));
+	mq_lines_expose(&w.lines, &run);
 	assert_true(w.lines.exposed_s[1] == 3); /* 1 .. 8, while C runs until 5 */
 	assert_true(w.lines.exposed_s[3] == 1); /* 8 .. 11, while E runs until 10 */
 	assert_int_equal(w.lines.behind[5], 3); /* the longest path: A, B, D, F */
