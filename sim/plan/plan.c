@@ -375,7 +375,7 @@ static bool exchanges_heads(const struct mq_plan *plan)
 struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 {
 	struct mq_degrees g = { 0 };
-	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1, etp = 1, heads = 1;
+	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1, etp = 1, heads = 1, seq = 1;
 	bool regular = true;
 
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
@@ -384,6 +384,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 		uint32_t d = c->split[MQ_DIM_BATCH];
 
 		heads = c->split[MQ_DIM_HEAD] > heads ? c->split[MQ_DIM_HEAD] : heads;
+		seq = c->split[MQ_DIM_SEQ] > seq ? c->split[MQ_DIM_SEQ] : seq;
 
 		if (c->stage + 1 > stages)
 			stages = c->stage + 1;
@@ -404,6 +405,8 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 		tp = heads; /* a plan without other splits */
 	if (dp && n && n % (dp * tp) == 0)
 		cp = n / (dp * tp);
+	if (tp > 1 && heads == 1 && seq > 1) /* an embedding alone is split otherwise than the sequence */
+		return g;
 	if (!regular || !dp || dp * tp * cp != n || n * ranks != g.n_devices)
 		return g;
 	g.dp = dp;
