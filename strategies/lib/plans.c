@@ -204,6 +204,11 @@ void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *a
 	}
 }
 
+bool mq_context_pays(const struct mq_problem *problem)
+{
+	return problem->limits->fix_cp > 1 || problem->limits->fix_ulysses > 1 || problem->q->model->seq >= 8192;
+}
+
 bool mq_selective_saves(const struct mq_problem *problem)
 {
 	const struct mq_model *m = problem->q->model;

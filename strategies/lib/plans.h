@@ -78,6 +78,9 @@ void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *a
 /* Would selective recomputation save any memory? */
 bool mq_selective_saves(const struct mq_problem *problem);
 
+/* Is context parallelism worth a try: are sequences long, or does the user ask for it? */
+bool mq_context_pays(const struct mq_problem *problem);
+
 /* Passes a finite lower bound to problem->bound, if --proof asks for it. */
 void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound);
 

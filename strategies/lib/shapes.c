@@ -547,10 +547,8 @@ static void each_batch(struct visit *v, struct shape_point *p)
 static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 {
 	const struct mq_problem *problem = v->space->problem;
-	bool context =
-		problem->limits->fix_cp > 1 || problem->limits->fix_ulysses > 1 || problem->q->model->seq >= 8192;
 	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS], fix_ulysses = problem->limits->fix_ulysses;
-	uint32_t n_cp = shapes_divisors(rest, cps, context ? MAX_DIVISORS : 1);
+	uint32_t n_cp = shapes_divisors(rest, cps, mq_context_pays(problem) ? MAX_DIVISORS : 1);
 
 	for (uint32_t c = 0; c < n_cp; c++) {
 		p->cp = cps[c];

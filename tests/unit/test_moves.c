@@ -458,6 +458,60 @@ static void hosts_take_what_is_computed_again(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* A plan that does not fit: eight replicas divide their states, seven of eight layers wait on the host, or both; two
+ * ranks of a stage that split its tensors have no states in common. */
+static void memory_is_saved(void **state)
+{
+	struct question q;
+	struct mq_plan plan, other;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 1 }, &plan);
+	for (uint32_t way = 0; way < MQ_MOVE_RELIEFS; way++) {
+		assert_true(mq_move_relieve(&q.space, &plan, way, &q.arena, &other));
+		assert_int_equal(other.config[0].sync, way == 1 ? MQ_SYNC_ALLREDUCE : MQ_SYNC_ZERO1);
+		assert_int_equal(other.offload_layers, way == 0 ? 0 : 7);
+	}
+	assert_false(mq_move_relieve(&q.space, &other, 0, &q.arena, &plan));
+	shape(&q, (struct mq_shape){ .dp = 1, .tp = 2, .pp = 4, .micro_batches = 4 }, &plan);
+	assert_false(mq_move_relieve(&q.space, &plan, 0, &q.arena, &other));
+	assert_true(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
+	assert_int_equal(other.offload_layers, 1);
+	q.train.infer = true;
+	assert_false(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
+	mq_arena_fini(&q.arena);
+}
+
+/* Long samples are divided where tensors were, by the same devices; short ones are not. An embedding that is split by
+ * its width beside them makes no tensor parallelism of it. */
+static void samples_are_cut_where_tensors_were(void **state)
+{
+	struct question q;
+	struct mq_plan plan, other, apart;
+	struct mq_move *move;
+
+	for (uint32_t seq = 4096; seq <= 8192; seq *= 2) {
+		uint32_t cut = 0;
+
+		ask(&q, 8);
+		q.model->seq = seq;
+		shape(&q, (struct mq_shape){ .dp = 1, .tp = 2, .pp = 4, .micro_batches = 4 }, &plan);
+		for (uint32_t i = 0, n = mq_moves_list(&q.space, &plan, &q.arena, &move); i < n; i++)
+			if (mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other) &&
+			    other.config[0].split[MQ_DIM_SEQ] == 2 && mq_plan_stage_count(&other) == 4) {
+				const struct mq_move wide = mq_move_apart(&q.space);
+
+				assert_int_equal(other.config[0].device[1], 1);
+				assert_int_equal(mq_plan_degrees(&other).cp, 2);
+				assert_true(mq_move_apply(&q.space, &other, &wide, &q.arena, &apart));
+				assert_int_equal(mq_plan_degrees(&apart).dp, 0);
+				cut++;
+			}
+		assert_int_equal(cut > 0, seq == 8192);
+		mq_arena_fini(&q.arena);
+	}
+}
+
 /* Sync without replicas and schedules without stages are no difference; micro-batches are. */
 static void effects_are_told_apart(void **state)
 {
@@ -607,17 +661,25 @@ static void bound_of_any_plan(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_grows_to_the_whole), cmocka_unit_test(neighbours_are_plans),
-		cmocka_unit_test(runs_of_ops_have_devices),  cmocka_unit_test(an_embedding_has_a_stage),
-		cmocka_unit_test(stages_divide_and_merge),   cmocka_unit_test(moves_are_distinct),
-		cmocka_unit_test(slow_devices_are_a_set),    cmocka_unit_test(many_types_leave_room),
-		cmocka_unit_test(switches_are_moves),        cmocka_unit_test(hosts_take_what_is_computed_again),
-		cmocka_unit_test(effects_are_told_apart),    cmocka_unit_test(like_devices_may_be_exchanged),
-		cmocka_unit_test(an_uplink_makes_pairs),     cmocka_unit_test(a_slow_device_is_a_class),
-		cmocka_unit_test(bound_of_any_plan),         cmocka_unit_test(samples_are_dealt_out),
-		cmocka_unit_test(decisions_go_over)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_part_grows_to_the_whole),
+					    cmocka_unit_test(neighbours_are_plans),
+					    cmocka_unit_test(runs_of_ops_have_devices),
+					    cmocka_unit_test(an_embedding_has_a_stage),
+					    cmocka_unit_test(stages_divide_and_merge),
+					    cmocka_unit_test(moves_are_distinct),
+					    cmocka_unit_test(slow_devices_are_a_set),
+					    cmocka_unit_test(many_types_leave_room),
+					    cmocka_unit_test(switches_are_moves),
+					    cmocka_unit_test(hosts_take_what_is_computed_again),
+					    cmocka_unit_test(effects_are_told_apart),
+					    cmocka_unit_test(like_devices_may_be_exchanged),
+					    cmocka_unit_test(an_uplink_makes_pairs),
+					    cmocka_unit_test(a_slow_device_is_a_class),
+					    cmocka_unit_test(bound_of_any_plan),
+					    cmocka_unit_test(samples_are_dealt_out),
+					    cmocka_unit_test(decisions_go_over),
+					    cmocka_unit_test(memory_is_saved),
+					    cmocka_unit_test(samples_are_cut_where_tensors_were) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

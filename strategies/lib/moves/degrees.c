@@ -91,9 +91,12 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		return false;
 	uint32_t *const trades[][2] = {
 		[TP_DP] = { &s.tp, &s.dp }, [DP_TP] = { &s.dp, &s.tp }, [TP_PP] = { &s.tp, &s.pp },
-		[PP_TP] = { &s.pp, &s.tp }, [PP_DP] = { &s.pp, &s.dp }, [DP_PP] = { &s.dp, &s.pp }
+		[PP_TP] = { &s.pp, &s.tp }, [PP_DP] = { &s.pp, &s.dp }, [DP_PP] = { &s.dp, &s.pp },
+		[TP_CP] = { &s.tp, &s.cp }, [CP_TP] = { &s.cp, &s.tp }, [PP_CP] = { &s.pp, &s.cp },
+		[CP_PP] = { &s.cp, &s.pp }, [DP_CP] = { &s.dp, &s.cp }, [CP_DP] = { &s.cp, &s.dp }
 	};
-	bool fine = f <= DP_PP ? move_factor(trades[f][0], trades[f][1]) : s.pp > 1;
+	s.cp = mq_or_1(s.cp);
+	bool fine = f <= CP_DP ? move_factor(trades[f][0], trades[f][1]) : s.pp > 1;
 
 	if (f == MORE_CHUNKS) {
 		s.virtual = s.virtual ? s.virtual + 1 : 2;
@@ -109,6 +112,8 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		s.virtual = 1;
 	if (s.virtual <= 1 && mq_pipeline_kind(s.pipeline)->most_chunks > 1)
 		s.pipeline = MQ_PIPE_1F1B;
+	if (s.cp % mq_or_1(s.ulysses))
+		s.ulysses = 0;
 	if (f == MORE_HEADS || f == FEWER_HEADS) {
 		uint32_t now = mq_or_1(s.ulysses);
 

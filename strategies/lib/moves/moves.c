@@ -33,6 +33,7 @@ enum kind {
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
+enum relief { RELIEF_SHARD, RELIEF_HOST, RELIEF_BOTH };
 enum { MOST_STEPS = 4, SMALL = 8, DEALS = 2 };
 
 static uint32_t rank_of(const struct mq_plan *plan, const struct mq_stages *v, uint32_t stage)
@@ -139,7 +140,8 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, SCHEDULE, p, 0, 0);
 	for (uint32_t f = 0; f < MQ_N_FACTORS; f++)
 		for (uint32_t order = 0; order < MQ_N_ORDERS; order++)
-			add(l, DEGREES, f, order, 0);
+			if (f < TP_CP || f > CP_DP || mq_context_pays(space->problem))
+				add(l, DEGREES, f, order, 0);
 }
 
 /* Offloading of activations in place of recomputation: all layers but one, or half of them; and fewer layers than now,
@@ -505,6 +507,37 @@ bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan,
 		if (out->config[i].split[MQ_DIM_BATCH] > 1)
 			out->config[i].sync = other->config[0].sync;
 	mq_switches_like(space->problem, out, other);
+	mq_plan_compact(out, arena);
+	return allowed(space, out);
+}
+
+bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
+		     struct mq_arena *arena, struct mq_plan *out)
+{
+	const struct mq_move shard = { SYNC, MQ_NONE, MQ_SYNC_ZERO1, 0 };
+	uint32_t most = 0;
+	bool whole = false; /* states that replicas could share */
+	struct mq_stages v;
+
+	if (space->problem->q->train->infer)
+		return false;
+	mq_plan_copy(out, plan, arena);
+	mq_stages_look(space, out, arena, &v);
+	for (uint32_t i = 0; i < out->n_configs; i++) {
+		const struct mq_config *c = &out->config[i];
+
+		whole = whole || (c->sync == MQ_SYNC_ALLREDUCE &&
+				  c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ] == c->n_devices && c->n_devices > 1);
+	}
+	for (uint32_t s = 0; s < v.stages; s++)
+		most = v.layers[s] > most ? v.layers[s] : most;
+	if ((way != RELIEF_HOST && !whole) || (way != RELIEF_SHARD && most < 2))
+		return false;
+	const struct mq_move host = { OFFLOAD, most - 1, 0, 0 };
+
+	if ((way != RELIEF_HOST && !edit(space, out, &shard, &v, arena)) ||
+	    (way != RELIEF_SHARD && !edit(space, out, &host, &v, arena)))
+		return false;
 	mq_plan_compact(out, arena);
 	return allowed(space, out);
 }

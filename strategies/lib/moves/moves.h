@@ -3,9 +3,9 @@
  * A move edits any plan: the boundary between two stages, the number of micro-batches, the schedule, gradient sync and
  * recomputation (of all stages or of one), decisions of the whole plan (switches.h), activation offload, samples per
  * replica, the devices of two stages, single devices, the numbering of all devices, a replica's devices from one stage
- * to another, split and merge of stages, layers by speed, degrees of a shape by a factor of 2 or 3, the split of one
- * large op outside of layers, and the device of a run of ops. A move applies only if the new plan is valid and within
- * --fix, --max and what the software can run.
+ * to another, split and merge of stages, layers by speed, degrees of a shape by a factor of 2 or 3 (context parallelism
+ * included, where sequences are long), the split of one large op outside of layers, and the device of a run of ops. A
+ * move applies only if the new plan is valid and within --fix, --max and what the software can run.
  *
  * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H
@@ -64,6 +64,12 @@ bool mq_move_quiet(const struct mq_move *move);
 /* The plan after the move, in `arena`; false: the move does not apply. */
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out);
+
+/* A variant of a plan that needs less memory and takes little more time: 0 = ZeRO-1, 1 = activation offload of all
+ * layers but one, 2 = both. False: it changes nothing or is not valid. */
+enum { MQ_MOVE_RELIEFS = 3 };
+bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
+		     struct mq_arena *arena, struct mq_plan *out);
 
 /* The plan with the micro-batches, gradient sync and decisions (switches.h) of `other`; false: the result is not
  * valid. */

@@ -88,8 +88,8 @@ static bool fits(struct mq_refine *r, uint32_t known, const struct mq_plan *plan
 	return k->fits;
 }
 
-/* Screened value of a plan; +inf: it does not fit. Above `most` the memory may stay unchecked. */
-static double screen(struct mq_refine *r, const struct mq_plan *plan, double most)
+/* Index into of_known of a plan, which is screened unless it was before. */
+static uint32_t know(struct mq_refine *r, const struct mq_plan *plan)
 {
 	const struct mq_costs *costs = r->problem->costs;
 	uint32_t before = r->known.n, i = mq_map_add(&r->known, mq_plan_effect(&r->space, plan, &r->scratch)), at = i;
@@ -102,6 +102,13 @@ static double screen(struct mq_refine *r, const struct mq_plan *plan, double mos
 			fresh.screened_s = value_of(r, plan, result.step_time_s);
 		MQ_PUSH(r->problem->arena, r->of_known, at, r->room, fresh);
 	}
+	return i;
+}
+
+/* Screened value of a plan; +inf: it does not fit. Above `most` the memory may stay unchecked. */
+static double screen(struct mq_refine *r, const struct mq_plan *plan, double most)
+{
+	uint32_t i = know(r, plan);
 	double value = r->of_known[i].screened_s;
 
 	return value > most || fits(r, i, plan) ? value : (double)INFINITY;
@@ -308,6 +315,43 @@ static uint32_t slice_size(const struct mq_refine *r)
 	return (uint32_t)fmax(1, fmin(SLICE / 2, floor(2048.0 / r->problem->q->cluster->n_devices)));
 }
 
+/* The plan of a neighbour. */
+static bool make_near(const struct mq_refine *r, const struct mq_refine_point *p, const struct mq_refine_near *near,
+		      struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_plan moved;
+
+	if (!near->relief)
+		return mq_move_apply(&r->space, p->plan, &near->move, arena, plan);
+	return mq_move_apply(&r->space, p->plan, &near->move, arena, &moved) &&
+	       mq_move_relieve(&r->space, &moved, near->relief - 1, arena, plan);
+}
+
+/* A neighbour that screens below the best but does not fit is replaced by a variant that needs less memory. */
+static void relieve(struct mq_refine *r, const struct mq_plan *plan, struct mq_refine_near *near)
+{
+	const double good = r->best * (1 - gain);
+	struct mq_plan less;
+
+	if (near->screened_s >= good || r->of_known[near->known].asked || fits(r, near->known, plan))
+		return;
+	for (uint32_t way = 0; way < MQ_MOVE_RELIEFS; way++) {
+		if (!mq_move_relieve(&r->space, plan, way, &r->scratch, &less) || mq_refine_met(r, &less) ||
+		    !mq_fits(r->problem, &less))
+			continue;
+		uint32_t known = know(r, &less);
+		struct mq_refine_known *k = &r->of_known[known];
+
+		k->asked = k->fits = true;
+		if (k->screened_s >= good)
+			continue;
+		near->relief = 1 + way;
+		near->known = known;
+		near->screened_s = k->screened_s;
+		return;
+	}
+}
+
 /* Advances `next` past neighbours that do not fit. */
 static void skip_unfit(struct mq_refine *r, struct mq_refine_point *p)
 {
@@ -319,8 +363,7 @@ static void skip_unfit(struct mq_refine *r, struct mq_refine_point *p)
 
 		found = r->of_known[near->known].asked ?
 				r->of_known[near->known].fits :
-				mq_move_apply(&r->space, p->plan, &near->move, &r->scratch, &plan) &&
-					fits(r, near->known, &plan);
+				make_near(r, p, near, &r->scratch, &plan) && fits(r, near->known, &plan);
 		mq_arena_rewind(&r->scratch, mark);
 	}
 }
@@ -345,10 +388,12 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 			add_near(r, p->plan, &move[i++], &s);
 		screen_slice(r, &s);
 		tried += s.n;
-		for (uint32_t k = 0; k < s.n; k++)
+		for (uint32_t k = 0; k < s.n; k++) {
+			relieve(r, s.plan[k], &s.near[k]);
 			if (s.near[k].screened_s <
 			    p->screened_s * (1 + (mq_move_odd(&r->space, &s.near[k].move) ? -gain : slack)))
 				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
+		}
 		mq_arena_rewind(&r->scratch, each);
 		time = mq_tick(r->problem, (double)NAN, "refining");
 	}
@@ -431,7 +476,7 @@ static bool propose_near(struct mq_refine *r, struct mq_refine_point *p, struct 
 	bool known = mq_move_places(&near->move) ? tried_in_family(r, p, &near->move) : as_other;
 
 	skip_unfit(r, p);
-	if (known || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
+	if (known || !make_near(r, p, near, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
 

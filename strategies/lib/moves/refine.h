@@ -5,7 +5,8 @@
  * improvement on the best: a neighbour is predicted from its screened time and the contention seen near its point; an
  * unexpanded plan from what the best neighbours of other plans gained. Screened time is a lower bound of simulated
  * time: neighbours that screen above the best wait until nothing lower is left to screen; after that come random walks
- * from the best. No plan is proposed twice, nor one that lowers to the same schedule, nor one that does not fit.
+ * from the best. No plan is proposed twice, nor one that lowers to the same schedule, nor one that does not fit. A
+ * neighbour that screens below the best but does not fit is tried with ZeRO-1 and with activation offload.
  *
  * A family is the set of plans with the same stages, devices per stage and degrees. Each evaluation that does not
  * improve a family adds to its penalty, so that others get their turn; the decisions of the best plan are tried on the
@@ -23,7 +24,8 @@ enum { MQ_REFINE_POINTS = 48 };
 
 struct mq_refine_near {
 	struct mq_move move;
-	uint32_t known; /* index into mq_refine.of_known */
+	uint32_t relief; /* 1 + variant of mq_move_relieve; 0: the plan as it is */
+	uint32_t known;  /* index into mq_refine.of_known */
 	double screened_s;
 };
 
