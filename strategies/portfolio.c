@@ -8,8 +8,8 @@
  * No evaluation is spent on a plan with a known result, even under another form (mq_plan_effect), nor on one that the
  * memory check finds too large: its engine gets the verdict at once.
  *
- * The plans that users of the software know (portfolio/usual.h) come before those of the engines; on large clusters,
- * where the engines' first plans take seconds, also one that fits.
+ * The plans that users of the software know (portfolio/usual.h) come before those of the engines if they fit, else after
+ * the first plan that was proposed; on large clusters, where the engines' first plans take seconds, also one that fits.
  *
  * --seconds: engines start at their first turn; each start and turn gets a fraction of the time left.
  *
@@ -340,11 +340,19 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		s->usual_done = !found;
 		who = USUAL;
 	}
+	if (!found && s->n_asked) {
+		found = mq_usual_unfit(&s->usual, arena, plan);
+		who = USUAL;
+	}
 	while (!found) {
 		who = choose(s, refine);
-		if (who == MQ_NONE || (!mq_tick(problem, (double)NAN, "portfolio")))
+		if (!mq_tick(problem, (double)NAN, "portfolio"))
 			return MQ_DONE;
-		if (who == REFINE)
+		if (who == MQ_NONE && !mq_usual_unfit(&s->usual, arena, plan))
+			return MQ_DONE;
+		if (who == MQ_NONE)
+			found = true, who = USUAL;
+		else if (who == REFINE)
 			found = refine = mq_refine_next(&s->refine, arena, plan);
 		else
 			found = ask(s, &s->child[who], arena, plan);

@@ -49,10 +49,12 @@ static struct shape_point point_of(const struct shape_space *space, uint32_t set
 
 /* ---- usual plans -------------------------------------------------------------------------------------- */
 
-enum { DEFAULT, ZERO1, ZERO3, TENSOR, N_FAMILIES };
+enum { DEFAULT, ZERO1, ZERO3, TENSOR };
 
-/* The plan of a family; false: software, model or constraints leave none, or an earlier family has the same. */
-static bool family_plan(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan)
+/* The plan of a family and whether it fits; false: software, model or constraints leave none, or an earlier family has
+ * the same. */
+static bool family_plan(const struct shape_space *space, uint32_t which, struct mq_arena *arena, struct mq_plan *plan,
+			bool *fits)
 {
 	static const char *const name[] = { "defaults of the software", "data parallel, ZeRO-1",
 					    "data parallel, ZeRO-3", "tensor parallel in a machine" };
@@ -65,6 +67,7 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 	const bool exchanges = space->set[0].n > 1 && !space->problem->q->train->infer; /* is there a gradient sync */
 	bool any = false;
 
+	*fits = false;
 	if ((which == ZERO1 || which == ZERO3) && (sync <= own || !exchanges))
 		return false;
 	/* the largest tensor degree within a machine that the model allows */
@@ -75,7 +78,8 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 			for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
 				any = true;
 				plan->usual = name[which];
-				if (mq_fits(space->problem, plan))
+				*fits = mq_fits(space->problem, plan);
+				if (*fits)
 					return true;
 			}
 		}
@@ -126,15 +130,27 @@ bool mq_usual_next(struct mq_usual *u, const struct mq_problem *problem, bool ra
 		   struct mq_plan *plan)
 {
 	struct mq_err none = MQ_ERR_INIT;
+	bool fits;
 
 	if (!u->started) {
 		u->started = true;
 		u->space.problem = problem;
 		if (!problem->costs->fits || shapes_init(&u->space, problem, &none) != MQ_OK)
-			u->next = N_FAMILIES + 1;
+			u->next = MQ_USUAL_FAMILIES + 1;
 	}
-	while (u->next < N_FAMILIES)
-		if (family_plan(&u->space, u->next++, arena, plan))
-			return true;
-	return u->next++ == N_FAMILIES && !ran && first_fitting(&u->space, arena, plan);
+	while (u->next < MQ_USUAL_FAMILIES)
+		if (family_plan(&u->space, u->next++, arena, plan, &fits)) {
+			if (fits)
+				return true;
+			mq_plan_copy(&u->unfit[u->n_unfit++], plan, problem->arena);
+		}
+	return u->next++ == MQ_USUAL_FAMILIES && !ran && first_fitting(&u->space, arena, plan);
+}
+
+bool mq_usual_unfit(struct mq_usual *u, struct mq_arena *arena, struct mq_plan *plan)
+{
+	if (u->n_told == u->n_unfit)
+		return false;
+	mq_plan_copy(plan, &u->unfit[u->n_told++], arena);
+	return true;
 }

@@ -1,6 +1,6 @@
 . "$ROOT/tests/cli/lib.sh.inc"
-# The plans that users of a software know come first and are lines below the table, feasible or not; every plan that is
-# not the first says why, by its own columns.
+# The plans that users of a software know come first, those that fit before the others, and are lines below the table;
+# every plan that is not the first says why, by its own columns.
 command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
 cat >check.py <<'P'
 import csv, json, math, sys
@@ -8,6 +8,7 @@ name, said = sys.argv[1], json.load(open("said.json"))
 rows = {r["plan_hash"]: r for r in csv.DictReader(open("s/candidates.csv"))}
 usual = said["usual"]
 assert [u["plan_hash"] for u in usual] == list(rows)[:len(usual)], "they come first"
+assert [u["verdict"] == "oom" for u in usual] == sorted(u["verdict"] == "oom" for u in usual), "what fits comes first"
 for u in usual:
     row = rows[u["plan_hash"]]
     assert row["plan"] == u["plan"] and row["verdict"] == u["verdict"], (u, row)
@@ -36,6 +37,9 @@ done
 # One device exchanges no gradients: only the default is left.
 "$M" search -m $tiny --batch 8 --software megatron-core -p gpu=RTX-4090,gpus=1 --evals 20 -j 1 --json -o one 2>/dev/null | python3 -c 'import json, sys
 print("one device |", *(u["name"] for u in json.load(sys.stdin)["usual"]))' || bad=1
+# Where none of them fits another plan is the first.
+"$M" search -m llama:size=7b -p gpu=RTX-4090,gpus=5 --batch 40 --software deepspeed --evals 17 -j 1 -o none >/dev/null 2>&1 || bad=1
+cut -d, -f4 none/candidates.csv | sed -n 2,5p | paste -sd' ' | grep -qE '^(ok|tight) oom oom oom' || { cut -d, -f4 none/candidates.csv; bad=1; }
 # They keep --fix, and other engines have none.
 "$M" search "${ask[@]}" --software megatron-core --fix pp=2 -o fixed >fixed.txt 2>/dev/null || bad=1
 grep -q '^usual plan' fixed.txt && { cat fixed.txt; bad=1; }
