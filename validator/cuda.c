@@ -24,14 +24,13 @@ enum {
 
 /* ---- before any rank is started -------------------------------------------------------------- */
 
-static bool name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size)
+static bool name_gpu(struct mq_toolkit *kit, char *name, size_t size)
 {
 	void *handle = NULL;
 
 	snprintf(name, size, "unknown GPU");
 	cuda_open_nvml(kit);
-	if (kit->nvmlInit_v2 && !kit->nvmlInit_v2() &&
-	    !kit->nvmlDeviceGetHandleByIndex_v2((unsigned int)device, &handle))
+	if (kit->nvmlInit_v2 && !kit->nvmlInit_v2() && !kit->nvmlDeviceGetHandleByIndex_v2(0, &handle))
 		kit->nvmlDeviceGetName(handle, name, (unsigned int)size);
 	return cuda_is_mig(kit, handle);
 }
@@ -46,7 +45,7 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	memset(&kit, 0, sizeof(kit));
 	MQ_TRY(cuda_open_runtime(&kit, err));
 	MQ_TRY(cuda_count(&kit, &count, err));
-	bool mig = name_gpu(&kit, 0, name, sizeof(name));
+	bool mig = name_gpu(&kit, name, sizeof(name));
 	if (devices)
 		*devices = (uint32_t)count;
 	snprintf(text, 256, "%s%s, %d on this machine", name, mig ? " (an instance, MIG)" : "", count);

@@ -84,11 +84,6 @@ static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t
 	}
 }
 
-static bool divides(const struct mq_op *op, enum mq_dim dim, uint32_t t)
-{
-	return fmod(op->extent[dim], t) == 0;
-}
-
 bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel, bool vocab_parallel,
 		     uint32_t split[MQ_N_DIMS])
 {
@@ -119,7 +114,7 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 		dim = MQ_DIM_SEQ;
 	}
 	/* Heads are indivisible; vocabulary and feature dimensions are padded to a multiple of t. */
-	if (dim == MQ_DIM_HEAD && !divides(o, MQ_DIM_HEAD, t))
+	if (dim == MQ_DIM_HEAD && fmod(o->extent[MQ_DIM_HEAD], t) > 0)
 		return false;
 	if (dim != MQ_N_DIMS) /* else replicated on every rank, which is always valid */
 		split[dim] = t;
@@ -242,7 +237,7 @@ static bool exchange_heads(const struct mq_shape *shape, const struct degrees *g
 {
 	uint32_t parts = shape->ulysses * tp;
 
-	if (g->cp % shape->ulysses || !may(o, MQ_DIM_HEAD, parts) || !divides(o, MQ_DIM_HEAD, parts) ||
+	if (g->cp % shape->ulysses || !may(o, MQ_DIM_HEAD, parts) || fmod(o->extent[MQ_DIM_HEAD], parts) > 0 ||
 	    (model->kv_heads && model->kv_heads % parts))
 		return false;
 	split[MQ_DIM_HEAD] = parts;

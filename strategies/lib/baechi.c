@@ -33,7 +33,7 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena, 
 				       "engine 'm-topo': the caps are full: %u of %u op groups are left over, the next "
 				       "needs %.3g B",
 				       t->n - i, t->n, t->memory[v]);
-		mq_schedule_place(t, s, v, device, true);
+		mq_schedule_place(t, s, v, device);
 	}
 	return MQ_OK;
 }
@@ -125,7 +125,7 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 			n--;
 			continue;
 		}
-		mq_schedule_place(t, s, task, device, true);
+		mq_schedule_place(t, s, task, device);
 		e.last[device] = task;
 		for (uint32_t i = t->out_first[task]; i < t->out_first[task + 1]; i++)
 			if (e.waits[t->edge[t->out[i]].dst])

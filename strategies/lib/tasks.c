@@ -298,10 +298,9 @@ double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_stat
 	return ready;
 }
 
-void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task, uint32_t device,
-		       bool channels)
+void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task, uint32_t device)
 {
-	double ready = mq_schedule_ready(t, s, task, device, channels);
+	double ready = mq_schedule_ready(t, s, task, device, true);
 
 	for (uint32_t i = t->in_first[task]; i < t->in_first[task + 1]; i++) {
 		const struct mq_task_edge *e = &t->edge[t->in[i]];
@@ -310,13 +309,9 @@ void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, ui
 
 		if (from == MQ_NONE || from == device || isfinite(*here))
 			continue;
-		double begin = s->finish[e->src];
-
-		if (channels)
-			begin = fmax(begin, fmax(s->channel[device], s->channel[from]));
+		double begin = fmax(s->finish[e->src], fmax(s->channel[device], s->channel[from]));
 		*here = begin + mq_tasks_move(t, from, device, e->bytes);
-		if (channels)
-			s->channel[device] = s->channel[from] = *here;
+		s->channel[device] = s->channel[from] = *here;
 	}
 	s->device_of[task] = device;
 	s->finish[task] = fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];

@@ -63,9 +63,8 @@ void mq_schedule_begin(const struct mq_tasks *tasks, struct mq_arena *arena, str
 /* The earliest time at which all inputs of a task are on a device; `channels`: one transfer at a time per device. */
 double mq_schedule_ready(const struct mq_tasks *tasks, const struct mq_schedule_state *state, uint32_t task,
 			 uint32_t device, bool channels);
-/* Appends a task to a device's schedule; with `channels`, its transfers occupy the channels. */
-void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task, uint32_t device,
-		       bool channels);
+/* Appends a task to a device's schedule; its transfers occupy the channels. */
+void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task, uint32_t device);
 
 /* State of an engine that proposes the plan of one schedule; the first member of its own. `schedule` fills device_of
  * and makespan; on MQ_ENOPLAN (out of memory) it is called again with smaller micro-batches. */

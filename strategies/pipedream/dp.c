@@ -103,12 +103,12 @@ static void fill_start(struct run *r, uint32_t level, uint32_t start)
 }
 
 /* C of the outer level: A of the inner level on all its machines, from every start. */
-static void fill_level(struct run *r, uint32_t level, double *next)
+static void fill_level(struct run *r, double *next)
 {
-	uint32_t n = r->ideals.n, machines = r->p->level[level].machines;
+	uint32_t n = r->ideals.n, machines = r->p->level[0].machines;
 
 	for (uint32_t s = 0; s < n; s++) {
-		fill_start(r, level, s);
+		fill_start(r, 0, s);
 		for (uint32_t j = s + 1; j < n; j++)
 			if (r->inside[(size_t)s * n + j])
 				next[(size_t)s * n + j] = r->value[(size_t)j * (machines + 1) + machines];
@@ -214,7 +214,7 @@ enum mq_status mq_pipedream_solve(const struct mq_pipedream *p, struct mq_arena 
 	if (p->n_levels == 2) {
 		double *next = mq_arena_array(arena, (size_t)n * n, double);
 
-		fill_level(&r, 0, next);
+		fill_level(&r, next);
 		r.below = r.work;
 		r.work = next;
 	}

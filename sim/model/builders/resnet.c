@@ -154,9 +154,9 @@ static struct tensor pool(struct net *net, const char *name, struct tensor in, c
 	return out;
 }
 
-static struct tensor residual(struct net *net, const char *name, struct tensor a, struct tensor b)
+static struct tensor residual(struct net *net, struct tensor a, struct tensor b)
 {
-	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, 0), a.shape };
+	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, "add", 0), a.shape };
 
 	mq_amounts_elementwise(at(net, out.op), elems_of(a), 2, 1);
 	split_like_image(at(net, out.op), &a.shape);
@@ -179,7 +179,7 @@ static struct tensor bottleneck(struct net *net, struct tensor in, const struct 
 		skip = conv(net, "skip", in, SQUARE(4 * b->base, 1, b->stride));
 		skip = batch_norm(net, "skip.bn", skip);
 	}
-	return relu(net, "relu", residual(net, "add", x, skip));
+	return relu(net, "relu", residual(net, x, skip));
 }
 
 /* A fully connected layer over the flattened tensor; in training also the softmax cross-entropy. */

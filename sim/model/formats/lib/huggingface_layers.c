@@ -128,9 +128,9 @@ static enum mq_status read_kimi(const struct mq_json_at *at, uint32_t layers, ch
 }
 
 /* "LLLG": a repeating pattern of local and global layers; or one letter per layer. */
-static enum mq_status read_text(const struct mq_json_at *at, const char *key, uint32_t layers, char *letters,
-				struct mq_err *err)
+static enum mq_status read_text(const struct mq_json_at *at, uint32_t layers, char *letters, struct mq_err *err)
 {
+	static const char key[] = "sliding_window_pattern";
 	const char *text = json_string_value(json_object_get(at->object, key));
 
 	if (!text || !*text)
@@ -196,7 +196,7 @@ static enum mq_status read_mixers(const struct mq_hf_family *f, const struct mq_
 
 	memset(letters, c->t.window ? 'W' : c->other && !c->interval ? 'o' : c->t.index_heads ? 'I' : '*', layers);
 	set_interval(f, c, layers, letters);
-	MQ_TRY(read_text(at, "sliding_window_pattern", layers, letters, err));
+	MQ_TRY(read_text(at, layers, letters, err));
 	MQ_TRY(mq_json_bool(at, "use_sliding_window", &windowed, err));
 	MQ_TRY(mq_json_u32(at, "max_window_layers", 0, 1e8, &longest, err));
 	if (!windowed)
