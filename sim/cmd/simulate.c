@@ -11,7 +11,7 @@
 #include "session/session.h"
 #include "session/search_run.h"
 #include "session/trust.h"
-#include "judge/memory_outputs.h"
+#include "judge/outputs.h"
 #include "judge/pool.h"
 
 struct options {

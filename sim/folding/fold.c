@@ -21,7 +21,6 @@
 #include <stdio.h>
 
 #include "costing/costing.h"
-#include "folding/fuse.h"
 #include "folding/equivalence_classes.h"
 
 enum {

@@ -7,7 +7,7 @@
  *   costing  adds the hosts' launch overhead to the tasks (costing/launch_overhead.c);
  *   fold     picks devices that plan and cluster show to be alike, costs apart, and proves on the lowered templates,
  *            with costs, that ranks left out take the same times (replica_flows.h, equivalence_classes.h). If so, runs
- *            of tasks of fixed length are fused (fuse.h);
+ *            of tasks of fixed length are fused (fuse.c);
  *   judge    runs a view. Only a run shows which communications meet on a link, and whether micro-batches take equal
  *            times: if that makes the view inexact (mq_timeline.inexact), judge asks for the next one.
  * The last view, the whole schedule, is exact by itself. SPDX-License-Identifier: Apache-2.0 */
@@ -48,5 +48,11 @@ void mq_folding_end(struct mq_folding *folding);
  * input; a plan past memory is a verdict. */
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			struct mq_err *err);
+
+struct mq_low;
+/* Fuses runs in the templates of an exact fold; fold->fused holds their durations, program.whole the templates as they
+ * were. `screen`: collectives that share links last a fixed time too, their bounds, and of a run only its duration is
+ * filled. */
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, bool screen, struct mq_err *err);
 
 #endif

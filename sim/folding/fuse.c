@@ -1,9 +1,9 @@
-/* fuse.c - see fuse.h; the runs are those of runs.h.
+/* fuse.c - see fold.h; the runs are those of runs.h.
  *
  * A collective that shares its links with no other communication lasts a fixed time, as a compute task does, and so
  * does a run of both. mq_fused_call keeps the collectives' exposed time and their part of the critical path. Time in
  * which a collective overlaps a send or recv counts as the collective's. SPDX-License-Identifier: Apache-2.0 */
-#include "folding/fuse.h"
+#include "folding/fold.h"
 
 #include <math.h>
 

@@ -40,7 +40,7 @@ void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
-/* The parts of a compute or copy task. Contention slows neither a copy nor a fused work (folding/fuse.h fuses none
+/* The parts of a compute or copy task. Contention slows neither a copy nor a fused work (folding/fuse.c fuses none
  * where communication interferes), so their whole time is in host_s. */
 struct mq_cost_parts mq_costing_parts(struct mq_costing *costing, const struct mq_task *task);
 

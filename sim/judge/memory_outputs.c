@@ -1,11 +1,11 @@
-/* memory_outputs.c - see memory_outputs.h.
+/* memory_outputs.c - see outputs.h.
  *
  * A snapshot has the shape of torch.cuda.memory._snapshot() (torch/cuda/memory.py, _memory_viz.py): segments with their
  * blocks as they are at the end, and the trace of all events of two steps. Frames, which are lines of Python there, are
  * the tensor, its operator and its purpose; of a tensor that is freed, before these, the operator that ran then. Times
  * are numbers of events, as the replay has no clock.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "judge/memory_outputs.h"
+#include "judge/outputs.h"
 
 #include <stdlib.h>
 

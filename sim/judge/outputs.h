@@ -39,4 +39,14 @@ void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result)
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,
 				   const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err);
 
+struct mq_memory_files {
+	const char *snapshot; /* file for pytorch.org/memory_viz; NULL = none */
+	const char *device;   /* its name; NULL = the device nearest its memory limit */
+	const char *dir;      /* folder for memory_timeline.csv; NULL = none */
+};
+/* Lowers the plan for its memory alone and writes the files. MQ_EINPUT: no such device in the plan; a snapshot was
+ * asked of inference, a CPU or a profiled model; a file cannot be written. */
+enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_plan *plan,
+				 const struct mq_memory_files *outputs, struct mq_err *err);
+
 #endif

@@ -216,7 +216,7 @@ struct mq_program {
 	struct mq_index *comm_index, *work_index; /* by content */
 	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */
 	uint32_t *firsts;                         /* [n_stages] micro-batches whose backward pass is B_FIRST */
-	/* pass[] before its tasks were fused (folding/fuse.h): for instances from the first one on that reduces
+	/* pass[] before its tasks were fused (folding/fuse.c): for instances from the first one on that reduces
 	 * gradients or gathers parameters beside its compute; NULL = not needed */
 	struct mq_template *whole;
 	bool *reduces;     /* [n_stages * MQ_N_PASSES] the template does */

@@ -1,7 +1,7 @@
-/* exec_engine.c - see exec_engine.h. The child is started with posix_spawn (the main program may hold threads, so it
+/* exec_engine.c - see search.h. The child is started with posix_spawn (the main program may hold threads, so it
  * never forks) and reads requests on standard input; its standard error is the user's.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "search/exec_engine.h"
+#include "search/search.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -221,4 +221,10 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 /* MQ_EINPUT where no plan at all can have what --fix says: more ranks than devices, parts that divide no heads. */
 enum mq_status mq_limits_possible(const struct mq_limits *limits, const struct mq_question *q, struct mq_err *err);
 
+/* ---- `-e exec:PROGRAM` (exec_engine.c) ------------------------------------------------------ */
+
+/* An engine in any language, spoken to in JSON lines over pipes as strategies/README.md describes. It runs
+ * `program` through the shell; `options` ("key=value,...") are handed to it. Lives in the arena. */
+MQ_API const struct mq_engine *mq_exec_engine_new(const char *program, const char *options, struct mq_arena *arena);
+
 #endif

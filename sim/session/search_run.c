@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
-#include "search/exec_engine.h"
+#include "search/search.h"
 #include "maquette/loader.h"
 #include "costing/costing.h"
 #include "judge/pool.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <signal.h>
 
-#include "search/exec_engine.h"
+#include "search/search.h"
 
 enum { MOST_PROPOSALS = 8 };
 
