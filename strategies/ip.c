@@ -50,16 +50,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	const struct ip_engine *s = state;
 
-	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
-	    strcmp(problem->objective, "step-time"))
-		return mq_bad(err, "engine 'ip' cannot minimise '%s': use --objective max-load, latency or step-time",
-			      problem->objective);
+	MQ_TRY(mq_place_objective(problem, "ip", err));
 	MQ_TRY(mq_micro_batch_rounds(problem, "ip", s->micro_batches, 0, NULL, NULL, err));
-	bool passes = false;
-
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		passes = passes || problem->q->model->op[op].phase == MQ_BACKWARD;
-	if (s->phases && (!passes || (problem->objective && !strcmp(problem->objective, "latency"))))
+	if (s->phases && (!mq_model_explicit_backward(problem->q->model) || mq_place_latency_asked(problem)))
 		return mq_bad(
 			err,
 			"engine 'ip': phases=true is of --objective max-load and graphs that bring backward ops of "
@@ -83,23 +76,6 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 	return MQ_OK;
 }
 
-/* Limits the devices to the number of stages allowed, first types first. */
-static void limit_devices(const struct mq_problem *problem, struct mq_place *place, struct mq_arena *arena)
-{
-	const struct mq_limits *l = problem->limits;
-	uint32_t left = l->fix_pp ? l->fix_pp : l->max_pp;
-	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
-
-	if (!left)
-		return;
-	memcpy(type, place->type, place->n_types * sizeof(*type));
-	place->type = type;
-	for (uint32_t t = 0; t < place->n_types; t++) {
-		type[t].count = type[t].count < left ? type[t].count : left;
-		left -= type[t].count;
-	}
-}
-
 static void report(const struct mq_problem *problem, const char *what, const struct mq_place_ip_result *r)
 {
 	double gap = r->value > 0 ? (r->value - r->bound) / r->value : 0;
@@ -120,6 +96,7 @@ static enum mq_status solve_start(struct ip_engine *s, const struct mq_problem *
 	struct mq_ideal_options o = { .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0 };
 	bool own = problem->q->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
 	uint32_t m = s->micro_batches ? s->micro_batches : s->next ? s->next : 1;
+	uint32_t stages = problem->limits->fix_pp ? problem->limits->fix_pp : problem->limits->max_pp;
 
 	if (own && !s->micro_batches) /* one sample per micro-batch */
 		m = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
@@ -130,7 +107,8 @@ static enum mq_status solve_start(struct ip_engine *s, const struct mq_problem *
 			!fixed && 2.0 * m <= problem->q->train->batch && fmod(problem->q->train->batch, 2.0 * m) == 0;
 
 		MQ_TRY(mq_place_from_problem(problem, m, fixed ? 1 : flight, arena, model, err));
-		limit_devices(problem, &model->place, arena);
+		if (stages)
+			mq_place_limit(&model->place, stages, arena);
 		MQ_TRY(refuse_large(s, &model->place, err));
 		MQ_TRY(mq_ideal_solve(&model->place, &o, arena, line, err));
 		s->next = more ? 2 * m : 0;
@@ -144,7 +122,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct ip_engine *s = state;
-	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+	bool latency = mq_place_latency_asked(problem);
 	struct mq_place_model model;
 	struct mq_ideal_result start_from;
 	struct mq_placement line;

@@ -85,12 +85,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct pase *s = state;
 
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		if (problem->q->model->op[op].phase == MQ_BACKWARD)
-			return mq_bad(err,
-				      "engine 'pase' splits forward ops and derives the backward pass: '%s' brings "
-				      "backward ops of its own; use ideal-dp or dpl",
-				      problem->q->model->name);
+	if (mq_model_explicit_backward(problem->q->model))
+		return mq_bad(err,
+			      "engine 'pase' splits forward ops and derives the backward pass: '%s' brings backward "
+			      "ops of its own; use ideal-dp or dpl",
+			      problem->q->model->name);
 	s->bound_s = s->best_s = INFINITY;
 	s->problem = problem;
 	s->devices = mq_devices_usable(problem, problem->arena);

@@ -188,8 +188,7 @@ void mq_low_number(struct mq_low *low)
 	number_samples(low);
 	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
 	mq_low_units(low, low->num.unit_of);
-	for (uint32_t op = 0; op < low->model->n_ops; op++)
-		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
+	low->num.explicit_backward = mq_model_explicit_backward(low->model);
 	number_devsets(low);
 	if (skips_no_chunk(low))
 		number_devices(low);

@@ -164,10 +164,8 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 	uint32_t divisor[256], n;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
-	bool backward = false;
+	bool backward = mq_model_explicit_backward(problem->q->model);
 
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		backward = backward || problem->q->model->op[op].phase == MQ_BACKWARD;
 	mq_map_init(&s->flat, problem->arena, 64);
 	shapes_each(&s->space, visit_flat_shape, s);
 	bool free = !mq_hybrid_shapes_only(problem->limits) && !problem->limits->fix_tp &&

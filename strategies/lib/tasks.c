@@ -7,14 +7,6 @@
 
 static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
-static bool implies_backward(const struct mq_problem *problem)
-{
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		if (problem->q->model->op[op].phase == MQ_BACKWARD)
-			return false; /* the graph contains the backward pass */
-	return !problem->q->train->infer;
-}
-
 static double samples_of(const struct mq_problem *problem, const struct mq_tasks *t)
 {
 	return problem->q->train->batch / t->space.micro_batches;
@@ -129,7 +121,7 @@ bool mq_tasks_finer(const struct mq_problem *problem, struct mq_tasks *t)
 		t->space.micro_batches = before;
 		return false;
 	}
-	fill_times(problem, t, implies_backward(problem));
+	fill_times(problem, t, !problem->q->train->infer && !mq_model_explicit_backward(problem->q->model));
 	return true;
 }
 
@@ -195,7 +187,7 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 			     struct mq_err *err)
 {
 	struct mq_arena *arena = problem->arena;
-	bool both = implies_backward(problem);
+	bool both = !problem->q->train->infer && !mq_model_explicit_backward(problem->q->model);
 
 	*t = (struct mq_tasks){ .messages = both ? 2 : 1 };
 	placements_init(&t->space, problem);

@@ -174,6 +174,14 @@ struct mq_model {
 	double batch;     /* samples of a step, from its file; 0: not given */
 	const char *note; /* assumptions of the reader, in words; or NULL */
 };
+/* Has the graph backward ops of its own? Else a backward pass is derived from its forward ops. */
+static inline bool mq_model_explicit_backward(const struct mq_model *m)
+{
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		if (m->op[op].phase == MQ_BACKWARD)
+			return true;
+	return false;
+}
 
 /* Loops over the edges into an op, and over those out of it; `e`: the edge. */
 #define MQ_EACH_IN(model, op, e)                                                                               \

@@ -46,8 +46,7 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 	mq_layers_measure(problem, space->classes.first[0], &space->layers);
 	mq_csr_make(problem->arena, m->n_layers, m->n_ops, &m->op->layer, NULL, sizeof(*m->op), &space->layer_first,
 		    &space->layer_op);
-	for (uint32_t op = 0; op < m->n_ops; op++)
-		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
+	space->both_ways = mq_model_explicit_backward(m);
 	space->selective = mq_selective_saves(problem);
 	find_heavy(m, problem->arena, space);
 }

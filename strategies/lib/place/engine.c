@@ -25,6 +25,32 @@ bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, s
 	return true;
 }
 
+enum mq_status mq_place_objective(const struct mq_problem *problem, const char *name, struct mq_err *err)
+{
+	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
+	    strcmp(problem->objective, "step-time"))
+		return mq_bad(err, "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time",
+			      name, problem->objective);
+	return MQ_OK;
+}
+
+bool mq_place_latency_asked(const struct mq_problem *problem)
+{
+	return problem->objective && !strcmp(problem->objective, "latency");
+}
+
+void mq_place_limit(struct mq_place *place, uint32_t left, struct mq_arena *arena)
+{
+	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
+
+	memcpy(type, place->type, place->n_types * sizeof(*type));
+	place->type = type;
+	for (uint32_t t = 0; t < place->n_types; t++) {
+		type[t].count = type[t].count < left ? type[t].count : left;
+		left -= type[t].count;
+	}
+}
+
 static bool own_devices(const struct mq_problem *problem)
 {
 	return problem->q->model->devices.time_unit_s > 0 && problem->q->model->devices.bw_Bps == 0;
@@ -36,10 +62,7 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 	uint32_t asked = e->micro_batches;
 
 	e->linearize = linearize;
-	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
-	    strcmp(problem->objective, "step-time"))
-		return mq_bad(err, "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time",
-			      name, problem->objective);
+	MQ_TRY(mq_place_objective(problem, name, err));
 	if (!asked && own_devices(problem)) /* one sample per micro-batch */
 		asked = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	/* from few large to many small micro-batches: fitting wants many, speed may want few */
@@ -49,7 +72,7 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 static void say_value(const struct mq_problem *problem, const struct mq_place_model *m, const struct mq_ideal_result *r,
 		      struct mq_arena *arena, struct mq_plan *plan)
 {
-	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+	bool latency = mq_place_latency_asked(problem);
 
 	plan->engine_objective = latency ? mq_place_latency(&m->place, &r->placement, arena) : r->placement.max_load;
 	if (m->own_units || (problem->objective && strcmp(problem->objective, "step-time")))
@@ -63,7 +86,7 @@ static void say_value(const struct mq_problem *problem, const struct mq_place_mo
 static void show_bound(const struct mq_problem *problem, const struct mq_place_model *m,
 		       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
 {
-	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+	bool latency = mq_place_latency_asked(problem);
 	double load = r->placement.max_load;
 	char scope[96];
 
@@ -88,11 +111,7 @@ static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_
 static bool apply_limits(const struct mq_problem *problem, struct mq_place *place, struct mq_ideal_options *o,
 			 double samples, struct mq_arena *arena)
 {
-	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
 	uint32_t n = 0, left;
-
-	memcpy(type, place->type, place->n_types * sizeof(*type));
-	place->type = type;
 
 	for (uint32_t t = 0; t < place->n_types; t++)
 		n += place->type[t].count;
@@ -105,10 +124,7 @@ static bool apply_limits(const struct mq_problem *problem, struct mq_place *plac
 	if (l.dp && problem->limits->fix_pp)
 		left = l.dp * problem->limits->fix_pp;
 	o->use_all = problem->limits->fix_pp > 0;
-	for (uint32_t t = 0; t < place->n_types; t++) {
-		type[t].count = type[t].count < left ? type[t].count : left;
-		left -= type[t].count;
-	}
+	mq_place_limit(place, left, arena);
 	return o->only_replicas <= fmax(1, samples) && mq_degree_allowed(0, l.most_dp, o->only_replicas);
 }
 

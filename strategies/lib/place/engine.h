@@ -1,4 +1,4 @@
-/* engine.h - shared by the placement engines ideal-dp and dpl: options, rounds, plans.
+/* engine.h - shared by the placement engines ideal-dp and dpl, in part by ip: options, rounds, plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_ENGINE_H
 #define MQ_LIB_PLACE_ENGINE_H
@@ -17,6 +17,12 @@ void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *
 			 const struct mq_result *result);
 /* In propose: the plan under GPipe; false: none is waiting. */
 bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, struct mq_plan *plan);
+
+/* MQ_EINPUT: an objective that placement engines do not have. */
+enum mq_status mq_place_objective(const struct mq_problem *problem, const char *name, struct mq_err *err);
+bool mq_place_latency_asked(const struct mq_problem *problem);
+/* Leaves `left` devices, first types first. */
+void mq_place_limit(struct mq_place *place, uint32_t left, struct mq_arena *arena);
 
 struct mq_place_engine {
 	uint32_t ideals, replicas, micro_batches; /* options */
