@@ -17,8 +17,8 @@ struct mq_usual {
 /* The next plan that passes the memory check: data parallelism with the software's own sync and recomputation, the same
  * with ZeRO-1 and ZeRO-3, tensor parallelism inside machines; each with the least recomputation and then the fewest
  * micro-batches, from about four on, that fit. Then, unless a plan `ran`, the first that fits of a list by expected
- * slowdown: ZeRO-1 without and with recomputation, under tensor parallelism inside machines and 1, 2, ... 64 stages;
- * then ZeRO-3, and an offloaded optimizer. False: no more. */
+ * slowdown: ZeRO-1 without and with recomputation, under tensor parallelism inside machines and any number of stages
+ * that divides the devices; then ZeRO-3, and an offloaded optimizer; then replicas with unlike samples. False: no more. */
 bool mq_usual_next(struct mq_usual *usual, const struct mq_problem *problem, bool ran, struct mq_arena *arena,
 		   struct mq_plan *plan);
 /* The next of those that did not fit, in the form that saves most memory: users want to know how much is missing. */
