@@ -15,6 +15,7 @@ struct mq_index {
 	struct mq_arena *arena;
 	struct mq_map hashes;
 	struct entry **entry; /* [room], a list for each hash */
+	struct entry *last;   /* asked for: parts of one GEMM ask for the same again and again */
 	uint32_t n, room;
 };
 
@@ -42,20 +43,23 @@ uint64_t mq_index_hash(uint64_t hash, const void *bytes, size_t size)
 
 uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
 {
+	*found = true;
+	if (index->last && index->last->size == size && !memcmp(index->last->bytes, bytes, size))
+		return index->last->value;
 	uint32_t at = mq_map_add(&index->hashes, mq_index_hash(MQ_HASH_INIT, bytes, size));
 
 	if (at == index->n)
 		MQ_PUSH(index->arena, index->entry, index->n, index->room, NULL);
-	for (const struct entry *e = index->entry[at]; e; e = e->next)
+	for (struct entry *e = index->entry[at]; e; e = e->next)
 		if (e->size == size && !memcmp(e->bytes, bytes, size)) {
-			*found = true;
+			index->last = e;
 			return e->value;
 		}
 	struct entry *e = mq_arena_alloc(index->arena, sizeof(*e) + size);
 	*e = (struct entry){ .next = index->entry[at], .size = size, .value = fresh };
 	if (size)
 		memcpy(e->bytes, bytes, size);
-	index->entry[at] = e;
+	index->entry[at] = index->last = e;
 	*found = false;
 	return fresh;
 }
