@@ -311,8 +311,9 @@ static double steps_of(const struct sim *sim)
 	return steps;
 }
 
-/* Is the next run's estimated time over the limit? Estimated from counts, so that all machines agree. */
-static bool over_limit(const struct sim *sim, struct mq_err *err)
+/* Is the estimated time of the next run and those before it, *spent_s, over the limit? Estimated from counts, so that all
+ * machines agree. */
+static bool over_limit(const struct sim *sim, double *spent_s, struct mq_err *err)
 {
 	const struct mq_sharing *sharing = &sim->sharing;
 	double limit_s = sim->request->simulation_s, flows = 0, takes_s;
@@ -320,7 +321,8 @@ static bool over_limit(const struct sim *sim, struct mq_err *err)
 	for (uint32_t e = 0; e < sim->ev.n && sharing->n_flows; e++)
 		if (sharing->flows[e] && !sim->request->view.fold)
 			flows += sim->costing.communication[sharing->communication[e]].n_flows;
-	takes_s = sim->s->n_tasks * TASK_S + steps_of(sim) * STEP_S + flows * FLOW_S;
+	takes_s = *spent_s + sim->s->n_tasks * TASK_S + steps_of(sim) * STEP_S + flows * FLOW_S;
+	*spent_s = takes_s;
 	if (!(limit_s > 0) || takes_s <= limit_s)
 		return false;
 	(void)mq_bad(
@@ -338,11 +340,12 @@ static enum mq_status run_rounds(struct sim *sim, enum mq_verdict *verdict, stru
 	struct mq_sharing *sharing = &sim->sharing;
 	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
 	bool sure = sim->request->all_flows;
+	double spent_s = 0;
 
 	if (sure)
 		mq_sharing_all(sharing);
 	for (uint32_t round = 0;; round++) {
-		if (over_limit(sim, err)) {
+		if (over_limit(sim, &spent_s, err)) {
 			*verdict = MQ_VERDICT_REFUSED;
 			return MQ_OK;
 		}
