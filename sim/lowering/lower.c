@@ -1,4 +1,4 @@
-/* lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h.
+/* lower.c - plan -> schedule: the steps, and instances of templates. See lower.h, program.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/lower.h"
 
@@ -20,7 +20,7 @@ static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *forma
 	out->verdict = v;
 }
 
-/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when simulated. */
+/* More tasks than this exceed the memory of a machine: 64 bytes each, and as much again in simulation. */
 enum { MAX_TASKS = 16 * 1000 * 1000 };
 
 static double most_tasks(const struct mq_low *low)
@@ -30,7 +30,7 @@ static double most_tasks(const struct mq_low *low)
 	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
 }
 
-/* Every pass of a micro-batch over a stage is a task at least: so much is known before there is a list of them. */
+/* A lower bound on the tasks, before listing them: one per pass of a micro-batch over a stage. */
 static bool few_passes(struct mq_low *low)
 {
 	double passes = (double)low->plan->micro_batches * low->num.n_stages * (low->train->infer ? 1 : 2);
@@ -93,8 +93,8 @@ static void begin_schedule(struct mq_low *low)
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
 
-/* Clock seconds in which a task of a template is made and run once, and in which one that is made from it is, on one
- * core of 2026; within a factor of three. */
+/* Seconds to make and simulate a task of a template, and a task of an instance, on one core of 2026; within a factor of
+ * three. */
 static const double TEMPLATE_TASK_S = 4e-6, TASK_S = 1e-6;
 
 static double template_tasks(const struct mq_low *low)
@@ -133,7 +133,7 @@ bool mq_low_templates(struct mq_low *low, const bool *active)
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		if (low->num.like[0][s] == s)
 			mq_pass_forward(low, s, MQ_PASS_F);
-	/* backward passes have as many, those of the last micro-batch once more */
+	/* backward passes have as many; the last micro-batch has another template */
 	if (too_dear(low, (infer ? 1 : 3) * template_tasks(low), TEMPLATE_TASK_S))
 		return false;
 	if (infer)
@@ -174,7 +174,7 @@ struct instancer {
 	uint32_t *newest; /* [devices * streams] newest task of each stream, or MQ_NONE */
 };
 
-/* Where the tasks of an instance lie: from `base` on, or where `at` says. */
+/* The ids of an instance's tasks: from `base` on, or those in `at`. */
 struct seat {
 	uint32_t base;
 	const uint32_t *at;
@@ -219,7 +219,7 @@ static void add_task(struct instancer *in, const struct pass_instance *p, uint32
 	MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
 }
 
-/* Streams seen by markers are those before an instance. */
+/* Markers refer to the streams before the instance. */
 static void note_newest(struct instancer *in, uint32_t base)
 {
 	const struct mq_schedule *s = in->low->prog.schedule;
@@ -238,7 +238,7 @@ static void instantiate(struct instancer *in, const struct mq_template *t, uint3
 	note_newest(in, base);
 }
 
-/* Two passes that take turns, see pair.c. */
+/* Instantiates two alternating passes, see pair.c. */
 static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 {
 	struct mq_low *low = in->low;
@@ -323,7 +323,7 @@ struct mq_schedule *mq_low_schedule(struct mq_low *low, const char *otherwise, u
 
 /* ---- the steps ------------------------------------------------------------------------------------------------- */
 
-/* False: the verdict leaves nothing to do. */
+/* False: the verdict ends the lowering. */
 static bool begin(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
@@ -341,7 +341,7 @@ static bool begin(struct mq_low *low)
 			"for one of them");
 		return false;
 	}
-	if (low->train->infer) /* there is no backward pass to take turns with */
+	if (low->train->infer) /* no backward pass to alternate with */
 		low->resolved->overlap_experts = false;
 	mq_low_number(low);
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))

@@ -1,23 +1,22 @@
-/* pipeline.c - in which order a pipeline rank runs the passes of its micro-batches.
+/* pipeline.c - the order of a pipeline rank's passes over its micro-batches.
  *
  *   gpipe        all forwards, then all backwards (Huang et al. 2019)
  *   1f1b         PipeDream-flush (Narayanan et al. 2021): P-1-r forwards, then one of each
  *   interleaved  v chunks per rank, micro-batches in groups of P (Megatron-LM, Narayanan et al. 2021)
- *                Where a forward and a backward pass take turns (overlap_experts), each rank is one
- *                forward pass further ahead, so that the two are of different micro-batches
- *   zb-h1        1f1b with weight gradients apart; rank r holds r of them back, which keeps the number of
+ *                If forward and backward passes alternate (overlap_experts), each rank is one forward pass
+ *                further ahead, so that the two are of different micro-batches
+ *   zb-h1        1f1b with separate weight gradients; rank r defers r of them, which keeps the number of
  *                micro-batches in flight at P and fills the last bubble (Qi et al. 2024)
- *   zbv          two chunks per rank, dealt out there and back, with weight gradients apart. Rank r begins
- *                with 2(P - r) - 1 forwards of its first chunk; then the chunks take turns, each backward with
- *                its weight gradients behind it, until those of the drain are left (Qi et al. 2024, section 6)
+ *   zbv          two chunks per rank in a V, with separate weight gradients. Rank r begins with
+ *                2(P - r) - 1 forwards of its first chunk; then the chunks alternate, each backward followed
+ *                by its weight gradients, until the drain (Qi et al. 2024, section 6)
  *   dualpipe-v   the same two chunks in the order of DeepSeek's DualPipe cut in half: in the steady state a
- *                forward of one chunk stands beside a backward of the other, and takes turns with it where the
- *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble
+ *                forward of one chunk is next to a backward of the other, and alternates with it under
+ *                overlap_experts; weight gradients are separate only where they fill a bubble
  *
- * Each order is free of deadlock where a pass waits for its input and for the pass before it alone: tests walk through
- * 1 to 64 ranks. So is the schedule, as messages add no wait: between two ranks, those of one chunk and one direction
- * have a stream of their own at both ends (numbering.c) and go in the order of micro-batches at both, so that none
- * stands before one that was made earlier.
+ * Each order is free of deadlock if a pass only waits for its input and for the previous pass: tests check 1 to 64
+ * ranks. So is the schedule, since messages add no wait: between two ranks, messages of one chunk and one direction
+ * have their own stream at both ends (numbering.c), in the order of micro-batches at both.
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "lowering/program.h"
@@ -32,14 +31,14 @@ static void add(struct list *l, enum mq_pass pass, uint32_t chunk, uint32_t micr
 	l->slot[l->n++] = (struct mq_slot){ (uint8_t)pass, false, chunk, micro_batch };
 }
 
-/* The forward pass just added and the backward pass that comes next take turns, where the plan wants it. */
+/* Under overlap_experts, the last added forward pass and the next backward pass alternate. */
 static void take_turns(struct list *l, bool overlap)
 {
 	l->slot[l->n - 1].turns = overlap;
 }
 
-/* The k-th forward (or backward) of an interleaved rank: Megatron's order, groups of P micro-batches
- * walk through all chunks. */
+/* The k-th forward (or backward) of an interleaved rank, in Megatron's order: groups of P micro-batches pass all
+ * chunks. */
 static void add_interleaved(struct list *l, enum mq_pass pass, uint32_t k, uint32_t p, uint32_t v)
 {
 	uint32_t chunk = k % (p * v) / p;
@@ -85,7 +84,7 @@ static void one_f_one_b(struct list *l, uint32_t p, uint32_t r, uint32_t m, bool
 
 /* ---- V schedules: chunk 0 on the way there, chunk 1 on the way back --------------------------------- */
 
-/* How far each pass of each chunk has come, and weight gradients that were left for later, in order. */
+/* Progress of each pass of each chunk, and deferred weight gradients in order. */
 struct v_counts {
 	struct list *l;
 	uint32_t m, f[2], b[2];
@@ -93,7 +92,7 @@ struct v_counts {
 	uint32_t n_later, done_later;
 };
 
-/* Of micro-batches that do not exist nothing is done: short batches follow the order of long ones. */
+/* Skips micro-batches that do not exist: short batches follow the order of long ones. */
 static void v_add(struct v_counts *c, enum mq_pass pass, uint32_t chunk, uint32_t micro_batch)
 {
 	if (micro_batch < c->m)
@@ -105,7 +104,7 @@ static void v_forward(struct v_counts *c, uint32_t chunk)
 	v_add(c, MQ_PASS_F, chunk, c->f[chunk]++);
 }
 
-/* With its weight gradients right behind it, or these left for later. */
+/* A backward with its weight gradients right after it, or deferred. */
 static void v_backward(struct v_counts *c, uint32_t chunk, bool whole)
 {
 	uint32_t i = c->b[chunk]++;
@@ -117,7 +116,7 @@ static void v_backward(struct v_counts *c, uint32_t chunk, bool whole)
 		c->later[c->n_later++] = (struct mq_slot){ .chunk = chunk, .micro_batch = i };
 }
 
-/* The oldest weight gradients that were left. */
+/* The oldest deferred weight gradients. */
 static void v_weights(struct v_counts *c)
 {
 	const struct mq_slot *w = &c->later[c->done_later++];
@@ -159,7 +158,7 @@ static void zbv(struct v_counts *c, uint32_t p, uint32_t r)
 			v_add(c, MQ_PASS_W, chunk, w[chunk]++);
 }
 
-/* A forward of one chunk beside a whole backward of the other. */
+/* A forward of one chunk next to a whole backward of the other. */
 static void v_pair(struct v_counts *c, uint32_t forward, bool turns)
 {
 	v_forward(c, forward);
@@ -180,7 +179,7 @@ static void dualpipe_v(struct v_counts *c, uint32_t p, uint32_t r, bool turns)
 		v_forward(c, 1);
 	}
 	for (uint32_t i = 0; i < c->m - 2 * p + r + 1; i++) {
-		/* where the V turns the first two would wait for each other's tokens */
+		/* at the bottom of the V, the first two would wait for each other's tokens */
 		v_pair(c, 0, turns && (i || r + 1 < p));
 		v_pair(c, 1, turns);
 	}
@@ -188,7 +187,7 @@ static void dualpipe_v(struct v_counts *c, uint32_t p, uint32_t r, bool turns)
 		v_backward(c, 1, true);
 		v_pair(c, 1, turns);
 	}
-	for (uint32_t i = 0; i <= r; i++) { /* the second half leaves weight gradients for the drain */
+	for (uint32_t i = 0; i <= r; i++) { /* the second half defers weight gradients to the drain */
 		uint32_t k = 2 * i;
 
 		v_backward(c, 1, k < r + 1);
@@ -263,7 +262,7 @@ static void order_infer(struct order *o)
 			add_interleaved(&o->l, MQ_PASS_F, i, v > 1 ? o->p : 1, v);
 		return;
 	}
-	for (uint32_t i = 0; i < 2 * (o->p - o->r) - 1; i++) /* so far ahead that the second chunk never waits */
+	for (uint32_t i = 0; i < 2 * (o->p - o->r) - 1; i++) /* far enough ahead that the second chunk never waits */
 		v_forward(&o->v, 0);
 	while (o->v.f[1] < o->v.m) {
 		v_forward(&o->v, 1);
@@ -293,7 +292,7 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 
 /* ---- templates of a rank's passes ------------------------------------------------------------------ */
 
-/* Index in mq_program.pass of a slot's template, in a rank's order of so many micro-batches. */
+/* Index in mq_program.pass of a slot's template in a rank's order. */
 static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank, uint32_t micro_batches)
 {
 	bool last = slot->micro_batch + 1 == micro_batches;
@@ -308,8 +307,9 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 	return mq_low_template(low, stage, pass);
 }
 
-/* The template of a slot; called for a rank's slots in order. *reducing: a template so far gathers parameters or reduces
- * gradients beside compute; false again after F_FIRST of the last chunk, which waits for the last parameters. */
+/* The template of a slot; called for a rank's slots in order. *reducing: a template so far overlaps compute with
+ * gathering of parameters or reduction of gradients; false again after F_FIRST of the last chunk, which waits for the
+ * last parameters. */
 static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t index,
 					     bool *reducing)
 {

@@ -1,4 +1,4 @@
-/* transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans.
+/* transfer_emit.c - emits the messages and collectives of the transfers that transfer.c plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -38,7 +38,7 @@ static const char *purpose_of(const struct mq_step *step)
 	}
 }
 
-/* One collective step over all groups along its factor; `state` holds what each seat waits for. */
+/* One collective step over all groups along its factor; state: the tasks that each seat waits for. */
 static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
 		      const struct mq_config *c, struct mq_ids *state)
 {
@@ -102,7 +102,7 @@ static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq
 		mq_ids_join(low, &arrival[s], &done[s]);
 }
 
-/* What each seat has computed so far; later pieces start new tasks. */
+/* The last compute task of each seat; later pieces start new tasks. */
 static struct mq_ids *seal(struct mq_low *low, const struct mq_transfer *t)
 {
 	const struct mq_seats *seats = seats_from(low, t);
@@ -117,7 +117,7 @@ void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
 {
 	struct mq_transfer *t = &low->moves.transfer[transfer];
 
-	if (k == 0) /* recomputation makes the tensor anew */
+	if (k == 0) /* recomputation makes a new tensor */
 		t->serial = 0;
 	emit_part(low, t, seal(low, t), t->parts);
 }
@@ -129,7 +129,7 @@ uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t seat, 
 	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
 }
 
-/* The message's task on the device that sends it, or on the one that receives it. */
+/* The message's task on its sender, or on its receiver. */
 static uint32_t emit_end(struct mq_low *low, const struct mq_message *m, enum mq_task_kind kind,
 			 const struct mq_ids *after)
 {
@@ -152,13 +152,13 @@ static void gather(struct mq_low *low, struct mq_transfer *t)
 		emit_step(low, t, &t->gather, &low->plan->config[t->to_config], arrivals(low, t));
 }
 
-/* The pass being built. */
+/* The current pass. */
 static enum mq_pass pass_now(const struct mq_low *low)
 {
 	return (enum mq_pass)((uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES);
 }
 
-/* What recomputation moves in the backward pass is received there too. */
+/* Transfers repeated by recomputation are received in the backward pass. */
 static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 {
 	return (uint32_t)(low->emit.t - low->prog.pass) / MQ_N_PASSES == t->to_stage &&
@@ -180,7 +180,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 	emit_end(low, &m, MQ_TASK_SEND, after);
 	if (same_template(low, t))
 		mq_ids_add(low, &arrivals(low, t)[m.seat], emit_end(low, &m, MQ_TASK_RECV, NULL));
-	else if (mq_pass_kind(pass_now(low)) == pass_now(low)) /* those of other micro-batches are the same */
+	else if (mq_pass_kind(pass_now(low)) == pass_now(low)) /* the same for all micro-batches */
 		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
 }
 
@@ -193,7 +193,7 @@ static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_id
 
 	for (uint32_t s = 0; s < seats->n; s++) {
 		uint32_t p = seats->position[s], n = c->split[MQ_DIM_BATCH];
-		/* Uneven batch shares: this position's samples over the mean. */
+		/* Uneven batch shares: this position's samples / the mean. */
 		double share = n == 1 ? 1 : mq_low_samples(low, c, p) * n / micro_batch_samples(low);
 
 		emit_message(low, transfer, &state[s], s, p, part_B * share);
@@ -211,7 +211,7 @@ static struct interval samples_of(const struct mq_low *low, const struct mq_conf
 	uint32_t per = box->n_batch > n ? box->n_batch / n : 1;
 	double lo = 0, width;
 
-	if (box->n_batch < n) /* the tensor is not divided along the batch here */
+	if (box->n_batch < n) /* the tensor is not split along the batch here */
 		return (struct interval){ 0, micro_batch_samples(low) };
 	for (uint32_t i = 0; i < box->batch / per; i++)
 		lo += mq_low_part(low, c, i);
@@ -225,12 +225,12 @@ static double overlap(double a_lo, double a_hi, double b_lo, double b_hi)
 	return fmax(0, fmin(a_hi, b_hi) - fmax(a_lo, b_lo));
 }
 
-struct part { /* of a tensor */
+struct part { /* a part of a tensor */
 	struct mq_box box;
 	struct interval samples;
 };
 
-/* What each position of a layout has. */
+/* The part of each position of a layout. */
 static struct part *held_of(struct mq_low *low, const struct mq_config *c, const struct mq_layout *layout)
 {
 	struct part *part = mq_arena_array(&low->scratch, layout->n, struct part);
@@ -260,7 +260,7 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 	const struct part *have = held_of(low, a, &from), *need = held_of(low, b, &t->to);
 
 	for (uint32_t q = 0; q < t->to.n; q++) {
-		uint32_t mine = MQ_NONE; /* a copy on the receiver itself spares the message */
+		uint32_t mine = MQ_NONE; /* no message if the receiver has a replica */
 
 		for (uint32_t p = 0; p < from.n && mine == MQ_NONE; p++)
 			if (a->device[p] == b->device[q])
@@ -271,7 +271,7 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 			if (have[p].box.replica != mine)
 				continue;
 			double bytes = unit * elems_in_both(&need[q], &have[p]);
-			if (bytes > unit * 1e-9) /* nothing is folded: all have seats */
+			if (bytes > unit * 1e-9) /* without folding all have seats */
 				emit_message(low, transfer, &state[p], p, q, bytes);
 		}
 	}
@@ -289,7 +289,7 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 			emit_part(low, t, state, t->parts - 1);
 		return;
 	}
-	/* Made by the forward pass, of which this template sees only that it is over. */
+	/* Made by the forward pass, which this template only knows to be over. */
 	if (t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD && low->num.explicit_backward)
 		for (uint32_t s = 0; s < seats; s++)
 			mq_ids_add(low, &state[s], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
@@ -347,7 +347,7 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, s
 {
 	struct mq_transfer *t = &low->moves.transfer[transfer];
 
-	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
+	/* Received in the forward pass: waits for all messages of that pass. */
 	if (low->num.explicit_backward && mq_pass_kind(pass_now(low)) == MQ_PASS_B && t->pass == MQ_PASS_F) {
 		if (t->way != MQ_WAY_STEPS)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_stream(low, t, MQ_TASK_RECV)));
@@ -356,7 +356,7 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t seat, s
 		return;
 	}
 	if (t->way == MQ_WAY_STEPS && t->from_stage != t->to_stage) {
-		/* Two stages on the same devices, as where a V schedule turns round: another template has made it. */
+		/* Two stages on the same devices, as at the bottom of a V schedule: another template has made it. */
 		mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
 		if (low->plan->overlap_experts)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_EXPERT));
