@@ -6,9 +6,9 @@
  * off with it and 3.3 % with the passes alone. A folded rank has the tasks of its representative and so its clock.
  *
  * Boards of one type differ, and a job waits for its slowest. The slowest board's distance from the mean grows with
- * their number as the expected maximum of normal deviates (Blom 1958), cut at three sigma: operators sort out what lies
- * beyond. Boards vary by 8 % in clusters of hundreds as in one of 27,648 (Sinha et al. 2022, Not All GPUs Are Created
- * Equal); without the cut, predictions of published runs get slower the more GPUs they have.
+ * their number as the expected maximum of normal deviates (Blom 1958), cut at three sigma: who runs a cluster replaces
+ * boards beyond. Boards vary by 8 % in clusters of hundreds as in one of 27,648 (Sinha et al. 2022, Not All GPUs Are
+ * Created Equal); without the cut, predictions of published runs get slower the more GPUs they have.
  *
  * Not modelled: collectives that the passes wait for, neither their idle time nor their power.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,5 +1,5 @@
-/* costing.h - what hosts and clocks cost, bounds, and what engines may ask.
- * SPDX-License-Identifier: Apache-2.0 */
+/* costing.h - the time of hosts that launch kernels, the clocks of devices, lower bounds on step times, and the cost
+ * queries of engines. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_COSTING_H
 #define MQ_COSTING_COSTING_H
 
@@ -8,7 +8,7 @@
 #include "maquette/engine.h"
 #include "maquette/question.h"
 
-/* ---- launch_overhead.c: the host time that launching a pass adds to its compute tasks -----------------------------
+/* ---- launch_overhead.c: the host time that launching a pass adds to its compute tasks ------------------------------
  *
  * How much host time overlaps the kernels and collectives of a pass depends on their times, which lowering does not
  * know: this step runs between lowering's templates and the schedule made of them (lowering/program.h). */
@@ -17,7 +17,7 @@
  * after each mq_low_templates. */
 void mq_launch_overhead_apply(struct mq_low *low);
 
-/* ---- clocks.c: the clock of each device of a plan, from the power that its templates draw; a step like the former --- */
+/* ---- clocks.c: the clock of each device of a plan, from the power that its templates draw; a further such step --- */
 
 /* Fills the schedule's `clock`; call it once after each mq_launch_overhead_apply. A device's clock follows from the
  * mean power of its step (mq_power_clock) and from the slowest device of the job (mq_link_calib.fleet). */
@@ -42,10 +42,10 @@ double mq_busy_bound(const struct mq_question *q,
 				    const uint32_t split[MQ_N_DIMS], double samples),
 		     void *context);
 
-/* ---- engine_costs.c: the cost queries of search engines, answered by the models that the simulation uses ----------- */
+/* ---- engine_costs.c: the cost queries of search engines, answered by the models that the simulation uses --------- */
 
-/* The cost queries of engine.h without `screen`, which the caller fills in. Allocated in the arena; the question must
- * outlive it. */
+/* The cost queries of engine.h without `screen`, which the caller fills in. Allocated in the arena; what the question
+ * points to must outlive it. */
 struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
 
 #endif

@@ -1,5 +1,5 @@
-/* engine_costs.c - see costing.h. Each answer takes its kernel or collective as alone on the machine. Answers
- * about communication are cached by the bytes of the request. SPDX-License-Identifier: Apache-2.0 */
+/* engine_costs.c - see costing.h. Each answer is for a kernel or collective alone on the machine. Answers about
+ * communication are cached by the bytes of the request. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/costing.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static double least_s(void *context)
 	return fmax(mq_peak_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
-/* The model as one stage with one configuration for all ops, except what the software recomputes. */
+/* The model as one stage with one configuration for all ops, except for what the software chooses to recompute. */
 static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
 {
 	struct mq_low *low = a->stage[recompute];
@@ -169,7 +169,7 @@ static struct mq_op_memory find_memory(struct asked *a, struct mq_low *low, uint
 	};
 }
 
-/* Do layers differ in saved activations, since only some of them recompute or offload? */
+/* Do layers differ in saved activations, since they recompute different ops, or only some recompute or offload? */
 static bool memory_by_layer(void *context, enum mq_recompute recompute)
 {
 	const struct mq_low *low = stage_of(context, recompute);
@@ -277,7 +277,7 @@ static bool move(struct asked *a, const struct mq_layout *from, const struct mq_
 	}
 	if (same_devices(cf, ct))
 		return c.possible;
-	/* The receiver of most bytes, from the senders one after the other. */
+	/* Receivers get their parts from the senders in turn; the slowest counts. */
 	double part = 1;
 	for (uint32_t i = 0; i < to->n_factors; i++)
 		if (to->role[i] != MQ_ROLE_REPLICA && to->role[i] != MQ_ROLE_PARTIAL)

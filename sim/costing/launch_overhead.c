@@ -35,8 +35,8 @@ struct pace {
 	struct paced *paced; /* [n] */
 };
 
-/* An end time from the start of a stretch, and its derivative by the factor `stretch`: the kernel time on the path to
- * it. */
+/* An end time, from the start of a stretch, and its derivative with respect to the factor `stretch`: the kernel time on
+ * the path to it. */
 struct moment {
 	double s, kernels_s;
 };
@@ -117,7 +117,7 @@ static double alone_s(struct hosts *h, const struct mq_task *t)
 	return h->alone_s[id];
 }
 
-/* Agreement before each collective (torch_distributed_debug_us); without that of gradients, a few calls a step. */
+/* Host time to agree on a collective first (torch_distributed_debug_us). Left out for gradients: a few calls a step. */
 static double check_s(const struct mq_low *low, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE || t->stream == MQ_STREAM_GRAD)
@@ -213,8 +213,9 @@ static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t
 	return last;
 }
 
-/* The factor on kernels at which the device takes as long as its host. The device's time is a maximum of linear
- * functions of the factor, hence convex: Newton's steps approach the root from above after the first, and end at it. */
+/* The factor on kernel times at which the device takes as long as its host. The device's time is a maximum of linear
+ * functions of the factor, hence convex: after the first step, Newton's method approaches the root from above and
+ * reaches it after finitely many. */
 static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double host_s)
 {
 	double stretch = 1;
@@ -238,7 +239,7 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 	/* kernels alone: the cost model's rule for one work applies */
 	if (p->kernels_s <= 0 || (p->n == 1 && p->calls_s <= 0))
 		return;
-	for (uint32_t i = 0; i < p->n && p->waits; i++) { /* the host waits for each kernel: calls add to it */
+	for (uint32_t i = 0; i < p->n && p->waits; i++) { /* the host waits for each kernel: its calls are added */
 		double own_s = mq_cost_busy(&p->paced[i].parts) + p->paced[i].parts.host_s;
 
 		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);

@@ -45,7 +45,8 @@ enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 	}
 }
 
-/* Replaces a library that is too new for the device by the newest that runs there; GPUs before Ampere run xFormers'. */
+/* The rates of a library on this GPU generation; else those on the newest older one, scaled by older_kernels; else
+ * FlashAttention 2's. GPUs before Ampere run xFormers' kernels in place of newer libraries'. */
 static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
 	const struct mq_attention_rates *rates = d->libraries->attention[MQ_ATTENTION_16_BIT][library];

@@ -24,7 +24,7 @@
 #include "kernels/kernel_table.h"
 
 #define MOST_TAKEN .9 /* share of a device that concurrent kernels take at most */
-#define CACHED     .8 /* of the L2: tensors that fit are read from it */
+#define CACHED     .8 /* share of the L2: tensors that fit in it are read from there */
 
 struct tile {
 	double m, n;
@@ -232,7 +232,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 		g.eff *= fp32 ? device->gemm_fp32 : 1;
 		on_plain_cores(device, &g);
 	} else if (!rows_at(&g, 16) && count > 1) {
-		double share = device->bmm_misaligned; /* of the CUDA cores: a fit, or a share of their peak */
+		double share = device->bmm_misaligned; /* speed of the CUDA cores: fitted, else by their peak */
 
 		if (!(share > 0))
 			share = fmin(1, device->peak_flops[MQ_FP32] / device->peak_flops[dtype]);
@@ -271,9 +271,10 @@ static void chosen_by_rules(const struct mq_device_calib *d, const struct mq_ker
 	}
 }
 
-/* The bytes of a kernel, in time of memory at `share`: those that it reads from the L2 count less, by how much faster
- * that is. A kernel that reads one tensor and writes another, queued many times, runs at the L2's speed while the two
- * take up to .65 to .92 of it, and at the memory's beyond (gpu-benches: A100, H200, L40). */
+/* The bytes of a kernel that take time at `share` of the memory bandwidth: those read from the L2 count less, by
+ * the ratio of the two speeds. A kernel that reads one tensor and writes another, launched many times in a row,
+ * runs at the L2's speed up to the size where both take .65 to .92 of the L2, and at the memory's beyond
+ * (gpu-benches: A100, H200, L40). */
 static double from_memory(const struct mq_device_calib *d, const struct mq_kernel *k, double share)
 {
 	double room_B = CACHED * d->l2_B, cached_B = 0;
@@ -285,7 +286,7 @@ static double from_memory(const struct mq_device_calib *d, const struct mq_kerne
 	return k->bytes - cached_B * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
 }
 
-/* cuDNN before Ampere has no tensor-core kernels for a few input channels, so plain cores run an image network's first
+/* Before Ampere cuDNN has no tensor-core kernels for few input channels, so CUDA cores run an image network's first
  * layer: DeepBench times one and three channels in fp16 on T4 and V100. No grouped or 3D convolutions were timed. */
 static bool conv_on_plain_cores(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
@@ -298,8 +299,8 @@ static bool conv_on_plain_cores(const struct mq_device_calib *d, const struct mq
 		k->count == 1 && channels < FEW);
 }
 
-/* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of 2D
- * ones. */
+/* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of
+ * the 2D ones. */
 static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);

@@ -93,17 +93,18 @@ double mq_expert_layer_time(const struct mq_device_calib *d, const char *impleme
 
 /* ---- token exchange -----------------------------------------------------------------------------------
  *
- * A token goes once to each rank that has one of its experts, with balanced routing to R (1 - (1 - 1/R)^k) of R ranks,
- * and once over the network to each other machine. Low-latency kernels (`each`) send it to every expert, one SM per
- * expert. In other kernels, warps of all SMs inspect every token, whatever its destination. This and the bytes copied
- * add as the root of the sum of squares; between machines a copy passes two SMs, for NVLink and for the network. The
- * NVLink port and the network port bound the rate. Added is `fixed` for layout and handshakes, more across machines.
+ * A token goes once to each rank that has one of its experts, with balanced routing to R (1 - (1 - 1/R)^k) of R
+ * ranks, and once over the network to each other machine. Low-latency kernels (`each`) send a copy to each of its
+ * experts, one SM per expert. In other kernels, warps of all SMs inspect every token, whatever its destination. This
+ * and the bytes copied add as the root of the sum of squares; between machines a copy passes two SMs, for NVLink and
+ * for the network. The NVLink port and the network port bound the rate. Added is `fixed` for layout and handshakes,
+ * more across machines.
  *
  * platforms/kernels/exchange.csv has the timings. Not modelled: uneven routing, ranks that start late. */
 
 #define USUAL_MULTIPROCESSORS 24
 
-/* How many of `places` a token with k experts visits. */
+/* The number of `places` that a token with k experts visits. */
 static double visited(double places, double k)
 {
 	return places * (1 - pow(1 - 1 / places, k));

@@ -21,7 +21,7 @@ MQ_API const struct mq_part_kernels *mq_part_kernels(const struct mq_libraries *
 
 /* The arguments of one call of a part. */
 struct mq_part_call {
-	double elements, width, weights; /* elements; per row; of the table that the part looks up */
+	double elements, width, weights; /* elements in all, of a row, of the table that the part looks up */
 	enum mq_dtype dtype;
 	bool owns_gradient; /* backward: the incoming gradient is freed after its last use */
 };
@@ -45,8 +45,8 @@ struct mq_part_sum {
 MQ_API struct mq_part_sum mq_part_sum(const struct mq_part_pass *passes, enum mq_dtype dtype);
 /* Instructions per element of a part; the table must have it. */
 MQ_API double mq_part_work(const struct mq_libraries *libraries, enum mq_part part, enum mq_make make, bool backward);
-/* Integer instructions per second: half the fp32 lanes if the SM has 128 of those; infinite if the device has no fp32
- * peak. */
+/* Integer instructions per second: half the fp32 lanes if the SM has 128 of those; infinite if the device has
+ * no fp32 peak. */
 MQ_API double mq_device_int_rate(const struct mq_device_calib *device);
 
 #endif

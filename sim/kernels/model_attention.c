@@ -27,9 +27,9 @@ static void add_heads(struct mq_op_work *w, bool backward)
  * context_parallel.py). Keys and values are concatenated to travel, and saved so. Forward, the first step's output is
  * rescaled, each later one is rescaled and added; backward, gradients are copied, then added. With balanced causal work
  * the first half of a rank's queries sees nothing of the second half of the other's keys: 3/4 take part on average,
- * except in the first output. In fp8 each output is converted to fp32 (5), rescaled (8) or added (12), and the sum to
- * 16 bits (6); gradients are kept in fp8 (2), converted to fp32 (5), summed over the steps (4 and 4) and to 16 bits
- * (6). */
+ * except in the first output. In fp8, bytes per element in brackets: each output is converted to fp32 (5), rescaled (8)
+ * or added (12), and the sum converted to 16 bits (6); gradients are kept in fp8 (2), converted to fp32 (5), summed
+ * over the steps (4 and 4) and converted to 16 bits (6). */
 static void merge_steps(struct mq_op_work *w, double output, double keys, bool backward)
 {
 	double steps = w->ring - 1, size_B = w->size_B, part = w->op->causal ? .75 : 1, bytes;
@@ -64,7 +64,7 @@ static void add_rope(struct mq_op_work *w, double queries, double keys, bool bac
 	mq_work_pass(w, MQ_KERNEL_MEMORY, 2 * elems * w->size_B, 0); /* the op counts the launches */
 	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
 		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);
-		w->kernel[w->n - 1].launches--; /* the fused kernel of the table handles both */
+		w->kernel[w->n - 1].launches--; /* the op counts one of Q and one of K, the table one of both */
 	}
 }
 
@@ -92,7 +92,7 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 		k->dtype = MQ_FP8;
 		k->mx = w->mx;
 	}
-	/* flash attention: one kernel forward, three backward; rotary embedding and norms of Q and K: as many each */
+	/* flash attention: one kernel forward, three backward; rotary embedding, norms of Q and K: as many both ways */
 	k->launches = op->kernels + (backward ? 2 : w->software->attention_setup_kernels);
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;

@@ -23,7 +23,7 @@ static bool feeds_one(const struct mq_model *model, uint32_t op)
 	return model->out_first[op + 1] - model->out_first[op] == 1;
 }
 
-/* The norm, or the op of a chain behind one, whose output this op alone reads. */
+/* The norm, or the element-wise op of a chain behind one, whose output only this op reads. */
 static const struct mq_op *chain_of(const struct mq_model *model, uint32_t id)
 {
 	if (model->op[id].kind != MQ_OP_ELEMENTWISE)
@@ -41,7 +41,7 @@ static bool joins(const struct mq_model *model, const struct mq_software *softwa
 		!mq_channels_first(model, software, dtype));
 }
 
-/* The first input that fits and that this op alone reads. */
+/* The op of the first input that fits and that only this op reads. */
 static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
 				    bool (*fits)(const struct mq_model *, uint32_t))
 {
@@ -51,7 +51,7 @@ static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
 	return NULL;
 }
 
-/* Is it a convolution or part of its epilogue: a scale and shift without training, a sum, an activation? */
+/* Is it a convolution or part of its epilogue: an untrained scale and shift, a sum, an activation? */
 static bool in_epilogue(const struct mq_model *model, uint32_t id)
 {
 	const struct mq_op *op = &model->op[id];
@@ -79,7 +79,7 @@ static double epilogue_spares(const struct mq_model *model, uint32_t id, bool ba
 	return op->moved_bwd - (reader->read > reader->write ? op->write : 0);
 }
 
-/* A convolution of those that cuDNN fuses with norms: windows of 1 x 1 and 3 x 3. */
+/* Can cuDNN fuse a norm with this convolution? If its filters have at most 3 x 3 elements. */
 static bool takes_norms(const struct mq_model *model, uint32_t op)
 {
 	enum { WINDOW = 9 };
@@ -87,7 +87,7 @@ static bool takes_norms(const struct mq_model *model, uint32_t op)
 	return model->op[op].kind == MQ_OP_CONV && model->op[op].window >= 1 && model->op[op].window <= WINDOW;
 }
 
-/* Do such convolutions alone read this op, or the activations behind it? */
+/* Is the op's output read by such convolutions alone, directly or through activations? */
 static bool read_by_convs(const struct mq_model *model, uint32_t id)
 {
 	for (uint32_t i = model->out_first[id]; i < model->out_first[id + 1]; i++) {
@@ -101,8 +101,9 @@ static bool read_by_convs(const struct mq_model *model, uint32_t id)
 	return model->out_first[id] < model->out_first[id + 1];
 }
 
-/* Elements that a batch norm saves forward whose convolution sums up its output as it writes it: a reading; all, if the
- * convolutions behind it normalize and activate what they read (cuDNN's CONV_BNSTATS and SCALE_BIAS_ACTIVATION). */
+/* Elements that fusion with convolutions saves a batch norm forward (cuDNN's CONV_BNSTATS and SCALE_BIAS_ACTIVATION):
+ * one reading, if the convolution before it sums up its output as it writes it; all, if the convolutions after it also
+ * normalize and activate their input. */
 static double norm_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
 			  enum mq_dtype dtype)
 {

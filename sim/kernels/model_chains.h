@@ -1,11 +1,12 @@
-/* model_chains.h - element-wise ops of image networks that are fused into the kernels before them.
+/* model_chains.h - norms and element-wise ops of image networks that are fused into the kernels around them.
  *
  * The graph of an image network has every kernel that an eager framework runs. cuDNN's batch norm (in 16 bits, channels
- * last) fuses the activation behind it and the addition between them; a compiler fuses whole chains. This part counts
- * how many bytes fusion saves, from what the kernels read and write (XLA's loop and reduction fusions;
+ * last) fuses the activation behind it and the addition between them; its convolutions can sum up their output for a
+ * batch norm, or apply one to their input; a compiler fuses whole chains. This part counts how many elements fusion
+ * saves, from what the kernels read and write (XLA's loop and reduction fusions;
  * CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION).
  *
- * Not modelled: chains behind anything but a norm; the effect of fusion on memory.
+ * Not modelled: chains behind other ops than norms and convolutions; the effect of fusion on memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_MODEL_CHAINS_H
 #define MQ_KERNELS_MODEL_CHAINS_H

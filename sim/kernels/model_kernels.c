@@ -26,8 +26,8 @@
  * with a mask of a byte; a scaling of its output as a separate pass; the sum with the adapted output; and backward the
  * sum of the two gradients of that input.
  *
- * With fp8 layers each pass first casts its new operands: forward the input and those weights that are cast for every
- * GEMM (casts_once), backward the output's gradient (it reuses the copies of the forward pass).
+ * If layers multiply in fp8 or fp4, each pass first casts its new operands: forward the input and those weights that
+ * are cast for every GEMM (casts_once), backward the output's gradient (it reuses the copies of the forward pass).
  *
  * platforms/kernels/parts.csv lists what a framework moves beyond the one fused kernel that an op counts (norms,
  * dropout, activations, biases, stored scores, copies of heads); fields of the software select the implementation.
@@ -101,7 +101,8 @@ static void dequantize(struct mq_op_work *w)
 		mq_work_pass(w, MQ_KERNEL_COPY, w->weights * w->dequantized_B, modules_of(w) * mq_work_calls(w));
 }
 
-/* A convolution reads what the op before it made, back its output's gradient. */
+/* Counts the tensor that a convolution reads right after it was written, which the L2 may still hold: forward its
+ * input, backward its output's gradient. */
 static void hand_over(struct mq_op_work *w, double elems)
 {
 	struct mq_kernel *k = &w->kernel[w->n - 1];
@@ -224,8 +225,8 @@ static void add_framework(struct mq_op_work *w, bool backward)
 		mq_work_as(w, part, fusion, elems, backward);
 }
 
-/* Kernels of a fused norm or element-wise op, from the table, which also has those that sum the gradients of a norm's
- * weights. */
+/* Kernels of a fused norm or element-wise op, from the table, which also has those that sum the gradients of
+ * a norm's weights. */
 static double least_launches(const struct mq_op_work *w, bool backward)
 {
 	uint32_t fusion;
@@ -255,8 +256,9 @@ static double more_moved(const struct mq_op_work *w)
 	return moved_B / (ELEMENTS * w->size_B);
 }
 
-/* Batch norms read their input for its sums and again to normalize it, back its gradient too; element-wise ops read
- * what the op before made. Not modelled: transformers, whose kernels are a table. */
+/* Counts what the L2 may still hold in image networks. Forward, a batch norm reads its input twice, for the statistics
+ * and to normalize; backward it reads its input and the gradient twice, the input first from memory. Element-wise ops
+ * read what the op before wrote. Not modelled: transformers, whose kernels are from a table. */
 static void add_rereads(const struct mq_op_work *w, bool backward, struct mq_kernel *k)
 {
 	bool norm = w->op->kind == MQ_OP_NORM;

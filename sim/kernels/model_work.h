@@ -1,5 +1,4 @@
-/*
- * model_work.h - the state and helpers that the functions building an op's list of kernels share.
+/* model_work.h - state and helpers shared by the functions that build an op's list of kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_MODEL_WORK_H
 #define MQ_KERNELS_MODEL_WORK_H
@@ -26,16 +25,16 @@ struct mq_op_work {
 	struct mq_op_scale scale;
 	double size_B;        /* of one element */
 	double weights;       /* parameter elements that the op multiplies with, tied ones too */
-	double cast_B;        /* bytes moved to cast an element to fp8; 0 = no fp8 here */
+	double cast_B;        /* bytes moved to cast an element to fp8 or fp4; 0 = no cast */
 	double dequantized_B; /* bytes moved to dequantize a weight; 0 = not quantized */
 	bool ready;           /* the weights are stored in the type of the GEMM */
-	enum mq_dtype dtype;  /* of everything but fp8 GEMMs */
+	enum mq_dtype dtype;  /* of everything but GEMMs in fp8 or fp4 */
 	enum mq_dtype stream; /* see mq_software_stream */
 	const struct mq_software *software;
 	const struct mq_libraries *libraries;
 	const struct mq_model *model;
 	double traffic;   /* bytes of element-wise kernels / the minimum */
-	bool fp8, mx;     /* the layers' GEMMs run in fp8; in MXFP8 */
+	bool fp8, mx;     /* the layers' GEMMs run in fp8 or fp4; in MXFP8 */
 	double strips;    /* number of strips that an image is split into */
 	double load;      /* token copies for this rank's experts / the mean */
 	double documents; /* attention work with packed documents / that over whole sequences */
@@ -57,8 +56,8 @@ void mq_work_pass(struct mq_op_work *w, enum mq_kernel_kind kind, double bytes, 
 uint32_t mq_work_calls(const struct mq_op_work *w);
 /* A GEMM of [m x k][k x n], `elems` read and written. */
 void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double elems);
-/* Appends the casts of a pass to fp8. They come after the GEMMs, whose positions are fixed (see left_out in
- * lowering/template.c). */
+/* Appends the casts of a pass to fp8 or fp4. Call it after the GEMMs: their positions are fixed (left_out in
+ * lowering/template.c relies on them). */
 void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches);
 /* Appends what this implementation of a part moves beyond the one fused kernel that the op counts, per output element;
  * nothing if the table lacks the implementation. */

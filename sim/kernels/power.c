@@ -8,8 +8,8 @@
  *
  * No board draws more than PEAK times its limit even briefly: a faster regulator lowers the clock within the first
  * calls of a short loop. fp8 GEMMs draw 1,000 W on a H200 of 700 W; a L40S, with Ampere's kernels at 1.8 times the
- * clock, would exceed PEAK and takes 1.1 times as long from the first call on. Timings of full speed have that clock
- * already. Long loops take 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100, for every type and shape.
+ * clock, would exceed PEAK and takes 1.1 times as long from the first call on. Timings at full speed include that
+ * clock. Long loops take 1.19 to 1.22 times as long on a H200, 1.15 to 1.18 on a H100, for every type and shape.
  * Bursts of 5 to 10 ms with pauses on a H200 (results/kernels_h200) drew, beyond the idle 120 W, 816 W in bf16 GEMMs,
  * 880 in fp8, 770 in small ones, 850 and 806 in cuDNN's attention forward and backward, 410 in memory-bound sums; long
  * runs of casts, norms and sums 480 to 545.
@@ -102,7 +102,7 @@ void mq_power_add(const struct mq_device_calib *device, const struct mq_work *wo
 		add_kernel(device, k, mq_cost_kernel(device, k), mq_cost_kernel(&slow, k), &one);
 	}
 	double idle_s = fmax(mq_cost_work(device, work) - one.clocked_s - one.other_s, 0);
-	if (work->waits) { /* the host waits too */
+	if (work->waits) { /* the host waits for each kernel: this time does not depend on the clock */
 		one.other_s += idle_s;
 	} else if (idle_s > 0) {
 		one.wait_s = idle_s;
