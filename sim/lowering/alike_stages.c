@@ -1,18 +1,18 @@
-/* alike_stages.c - chunks of a pipeline rank that are the same: their templates are made once.
+/* alike_stages.c - finds equal stages (model chunks) of a pipeline rank, so that their templates are made once.
  *
- * Stages are alike where a rank runs the same ops (mq_model.like) under the same decisions in both, with the same
- * decisions in the stages before and behind. Passes forward are those of the first such stage, all others those of the
- * last one: as templates are made in the order in which messages travel, senders come before receivers.
+ * Two stages of a rank are alike if they run the same ops (mq_model.like) under the same decisions, with the same
+ * decisions in the stages before and after. Forward passes use the templates of the first such stage, all others those
+ * of the last: templates are made in the order in which messages travel, so senders come before receivers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
 struct key {
 	struct mq_low *low;
-	const uint32_t *config; /* [n_configs] the first that is equal but for its stage */
+	const uint32_t *config; /* [n_configs] the first that is equal except for its stage */
 	uint32_t n, room, *word;
 };
 
-/* Do tensors go from a stage to the next alone, and does nothing else tell stages apart? */
+/* Do tensors pass only between neighbouring stages, and does nothing else distinguish stages? */
 static bool comparable(const struct mq_low *low)
 {
 	const struct mq_model *m = low->model;
@@ -38,7 +38,7 @@ static uint32_t *number_configs(struct mq_low *low)
 
 	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
 		const struct mq_config *c = &low->plan->config[i];
-		/* servers take the buckets of all stages in turn */
+		/* parameter servers take the buckets of all stages in turn, so stages differ */
 		bool apart = c->share || c->sync == MQ_SYNC_PS, found;
 		uint32_t word[4 + MQ_N_DIMS] = { low->num.devset_of[i], c->sync, c->recompute, apart ? i : MQ_NONE };
 
@@ -53,7 +53,7 @@ static void add(struct key *k, uint32_t word)
 	MQ_PUSH(&k->low->scratch, k->word, k->n, k->room, word);
 }
 
-/* The other end of an edge, where that lies in another stage. */
+/* Adds the other end of an edge, if in another stage. */
 static void add_end(struct key *k, uint32_t stage, uint32_t op)
 {
 	uint32_t there = k->low->num.stage_of[op];
@@ -92,7 +92,8 @@ static uint32_t first_op(const struct mq_low *low, uint32_t stage)
 	return low->num.stage_op[low->num.stage_first[stage]];
 }
 
-/* A transfer has the messages of the one in its place between the stages whose templates send them. */
+/* Sets `like` of the transfers of an edge between stages: the corresponding transfers of the stages whose templates
+ * send the messages. */
 static void find_senders(struct mq_low *low, uint32_t edge)
 {
 	const struct mq_model *m = low->model;

@@ -20,8 +20,7 @@ struct input {
 struct replayed_op {
 	struct mq_op_use use;
 	uint32_t first_input, n_inputs; /* among the chunk's inputs */
-	uint32_t readers,
-		near_readers; /* consumers of its output in the chunk; those in its unit that are recomputed */
+	uint32_t readers, near_readers; /* ops of the chunk that read its output; recomputed ones in its unit */
 	bool gemm, loss, spare[6];
 };
 
@@ -660,8 +659,7 @@ static void start(struct player *p)
 				take(p, use->gathered_B, MQ_FOR_BUFFERS, "gathered weights");
 		}
 	p->op = MQ_NONE;
-	/* What is gathered lands in one buffer and is copied out of it, as FSDP2 does it; layers use the buffer's block
-	 * again. */
+	/* Gathered parameters arrive in one buffer and are copied out of it, as in FSDP2; layers reuse its block. */
 	give(p, take_for(p, MQ_POOL_GATHER, bytes(root_B), MQ_FOR_BUFFERS, "gathered weights"), false);
 	take(p, t->apart_B, MQ_FOR_BUFFERS, "receive and reduction buffers");
 	take(p, t->more_B, MQ_FOR_ACTIVATIONS, "micro-batches that are not shown");

@@ -27,8 +27,8 @@
 
 struct mq_allocator_replay;
 
-/* The replay of a device of pipeline rank `rank`, in the lowering's scratch arena. apart_B: buffers of the whole
- * step. */
+/* The replay of a device of pipeline rank `rank`, in the lowering's scratch arena. apart_B: buffers that exist during
+ * the whole step. */
 struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
 /* Replays on a device of unlimited memory, and logs all allocations. */
 void mq_allocator_replay_log(struct mq_low *low, const struct mq_allocator_replay *replay,

@@ -3,11 +3,11 @@
  * Parameters, gradients, optimizer state: mixed-precision Adam holds an fp32 master copy and two moments, so 16 bytes
  * per parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each divided by its ZeRO shards.
  * Software that needs fp32 gradients (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4 bytes per
- * parameter, sharded as the optimizer: Megatron-LM's table of its distributed optimizer has 4 + 16/d bytes with 16-bit
- * gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer also keeps the 16-bit
- * gradients of the backward pass beside accumulated fp32 ones (`yes`), 2 more bytes. PyTorch's `foreach` optimizers
- * allocate a list as large as a moment: AdamW roots of second moments, SGD gradients with decay; fused optimizers and
- * loops do not.
+ * parameter, sharded as the optimizer: Megatron-LM's table of its distributed optimizer over d ranks has 4 + 16/d bytes
+ * with 16-bit gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer also keeps the
+ * 16-bit gradients of the backward pass beside accumulated fp32 ones (`yes`), 2 more bytes. PyTorch's `foreach`
+ * optimizers allocate a list as large as a moment: AdamW roots of second moments, SGD gradients with decay; fused
+ * optimizers and loops do not.
  *
  * Activations are summed unit by unit (a unit is a layer, or the ops before or after the layers):
  *   forward   saved activations of the units so far, and input and output of the running op;
@@ -24,19 +24,19 @@
  * whole (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need them for their gradient;
  * multiplied into the activations before (`probs_on_activation`) they need only what is saved anyway. Eager norms and
  * gated activations (`norm`, `activation` = eager) save more than input and output: the norm its input in fp32 and the
- * normalized value before its weight, the activation its gate's value. With `gather_logits` each rank holds the whole
+ * normalized value before its weight, the activation the activated gate. With `gather_logits` each rank holds the whole
  * logits. Layers with offloaded activations (`offload_layers`, the first ones of a stage) hold them while they run and,
  * during the copy, while later layers run: never more than at the end of a pass (offload.c). Attention that stores its
- * scores holds them once in forward, and two gradients of them in backward. Values that are a view of the joint QKV
- * GEMM's output (`joint_qkv`) keep all of it alive, beside the rotated queries and keys. A tensor read by a collective
- * on another stream (`record_stream`, c10d's) is freed at once, but its memory is reused only after the device has run
- * the collective: in a forward pass, outputs of row-parallel GEMMs before their reduce-scatter. The allocator waits for
- * them before it fails, so they count as reserved and never make a plan too large. 16-bit gradients that wait for the
- * end of their pass (`defer_grad_accumulation`) exist for all layers with finished backward. Gradients that are reduced
- * without shards in separate buckets (no `gradient_as_bucket_view`: PyTorch's DDP) exist twice, in the type of the
- * parameters. Cross-entropy holds `loss_B` bytes per logit at its peak. PyTorch 12: the fp32 log-softmax from forward
- * to backward and two fp32 gradients; Megatron-LM 10: the 16-bit logit, its fp32 copy and the exponential, backward in
- * place; a fused kernel that writes gradients over 16-bit logits 2.
+ * scores also holds them before softmax in forward, and two gradients of them in backward. Values that are a view of
+ * the joint QKV GEMM's output (`joint_qkv`) keep all of it alive, beside the rotated queries and keys. A tensor read by
+ * a collective on another stream (`record_stream`, c10d's) is freed at once, but its memory is reused only after the
+ * device has run the collective: in a forward pass, outputs of row-parallel GEMMs before their reduce-scatter. The
+ * allocator waits for them before it fails, so they count as reserved and never make a plan too large. 16-bit gradients
+ * that wait for the end of their pass (`defer_grad_accumulation`) exist for all layers with finished backward.
+ * Gradients that are reduced without shards in separate buckets (no `gradient_as_bucket_view`: PyTorch's DDP) exist
+ * twice, in the type of the parameters. Cross-entropy holds `loss_B` bytes per logit at its peak. PyTorch has 12: the
+ * fp32 log-softmax from forward to backward and two fp32 gradients; Megatron-LM 10: the 16-bit logit, its fp32 copy and
+ * the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
  *
  * If ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the gradients
  * of one unit exist twice while they are sent.
@@ -174,8 +174,8 @@ static bool recomputed(const struct mq_low *low, uint32_t op)
 	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE;
 }
 
-/* Saved bytes of an op with recomputation around it: its output, from which recomputation starts, unless saved
- * already. */
+/* Saved bytes of an op amid recomputed ones: its output, from which their recomputation starts, unless it
+ * is saved already. */
 static double restart_elems(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -316,8 +316,8 @@ static enum mq_dtype stream_of(const struct here *at)
 						   at->low->train->dtype;
 }
 
-/* Additional saved bytes of eager ops. In fp32 nothing is cast, and nothing more is saved. Under autocast a norm saves
- * its input and the product with 1 / rms in fp32, and each product its operand. */
+/* Additional saved bytes of eager ops. In fp32 nothing is cast, so only rotated and repeated heads add. Under autocast
+ * a norm saves its input and the product with 1 / rms in fp32, and each GEMM behind it its 16-bit operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
@@ -440,8 +440,8 @@ static bool makes_logits(const struct here *at)
 	return false;
 }
 
-/* Bytes of the op's output that exist at once: of logits with a loss below a logit each (`loss_B`) a part, since head
- * and loss process them in chunks. */
+/* Bytes of the op's output that exist at once: a part of the logits, if the loss holds fewer bytes per logit (`loss_B`)
+ * than the logit has, since head and loss then process them in chunks. */
 static double output_B(const struct here *at)
 {
 	double part = makes_logits(at) ? fmin(at->loss_B / mq_dtype_size(at->low->train->dtype), 1) : 1;
@@ -633,8 +633,8 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 /* Time of messages inside a machine / over Ethernet: 20 us over TCP's loopback, 50 over Ethernet. */
 #define LOCAL_MESSAGES .4
 
-/* Share of the peak that large kernels reach: too rough as a cost, but enough to see whether device or host is
- * ahead. */
+/* Share of the peak that large kernels reach: too rough as a cost, but enough to see whether device or
+ * host is ahead. */
 #define SHARE_OF_PEAK .6
 
 /* Counts the launches of the op, for software that frees tensors late (record_stream). If hosts agree on each
@@ -695,8 +695,7 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 	}
 }
 
-/* ZeRO-3 within `live_M` and `flat_M`: scales down gathered parameters, and the gradients of each unit, in
- * proportion. */
+/* ZeRO-3 within `live_M` and `flat_M`: gathered parameters, and the gradients of each unit, shrink in proportion. */
 static void bound_gathered(const struct mq_low *low, struct unit *unit, uint32_t n, struct mq_op_use *use,
 			   uint32_t filled)
 {

@@ -19,7 +19,7 @@ struct mq_footprint {
 						holds at that moment, kept activations included */
 	double reduced_B;                   /* gradients reduced among devices without ZeRO-3 */
 	double flat_B;     /* all gradients: software with flat copies makes them even for one replica */
-	double logits_B;   /* of earlier micro-batches, the whole step */
+	double logits_B;   /* logits of earlier micro-batches, the whole step */
 	double boundary_B; /* largest tensor received from another stage */
 	double late_B;     /* freed in a forward pass, but reused only after the device has run it */
 	double host_B;     /* optimizer state, and gradients in fp32, on the host */

@@ -303,7 +303,7 @@ struct mq_schedule *mq_low_schedule(struct mq_low *low, const char *otherwise, u
 		}
 	if (filling)
 		*steady = mq_low_steady(low, filling, order);
-	for (uint32_t r = 0; r < low->num.n_ranks; r++) /* the limits are of what will run */
+	for (uint32_t r = 0; r < low->num.n_ranks; r++) /* the limits apply to the tasks that will run */
 		tasks += order[r].tasks;
 	if (tasks > most_tasks(low)) {
 		verdict(low->out, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks,

@@ -17,7 +17,7 @@
 
 struct mq_allocation_log;
 
-/* Cached results of allocator replays (allocator_replay.h): plans with the same memory per device share one. */
+/* Cached results of allocator replays (allocator_replay.h), shared by plans with the same memory per device. */
 struct mq_replays;
 struct mq_replays *mq_replays_new(struct mq_arena *arena);
 
@@ -26,16 +26,17 @@ struct mq_lower_request {
 	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
 	bool past_memory;            /* continue if the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
-	bool any_memory;             /* skip memory: no need, no verdict */
+	bool any_memory;             /* neither compute nor judge memory */
 	double max_tasks;            /* a larger schedule is REFUSED; 0 = limited by memory */
 	double simulation_s;         /* and one whose simulation takes longer, as far as its size tells; 0 = no limit */
 	bool memory_only;            /* stop after the memory verdict: no schedule */
-	bool fits_only;              /* of memory only the verdict is needed */
+	bool fits_only;              /* a plan that fits needs no exact memory, only that verdict */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
 	struct mq_replays *replays;    /* NULL, or a cache to use and fill */
-	bool alike; /* equal ops share one work, with the first op's kernels: work is not mapped back to ops */
-	/* Of each device so many tasks are looked at, its earliest: no micro-batch is left out where it has no more */
+	bool alike; /* equal ops share one work, that of the first: for callers that map no kernel back to its op */
+	/* The caller reads only so many tasks of each device, the earliest: no micro-batch is left out of a
+	 * schedule without more. */
 	double first_tasks;
 };
 

@@ -41,8 +41,8 @@ static double all_of(double now, const struct mq_moment *pass)
 	return now + pass->activation_B + pass->buffer_B;
 }
 
-/* The peak over the order of the device's pipeline rank, chunks summed. *late_B: excess over the peak with late-freed
- * tensors. */
+/* The peak over the order of the device's pipeline rank, its chunks summed. *late_B: what late-freed tensors
+ * add to it. */
 static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_footprint *h, double *late_B)
 {
 	char message[256];
@@ -101,15 +101,15 @@ static double most_away(struct mq_low *low, uint32_t rank, const struct mq_footp
 	return most;
 }
 
-/* Memory of the optimizer step. */
+/* Memory that the optimizer step adds. */
 static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 {
 	return h->step_B + h->list_B + low->software->allgather_flat_copies * h->fresh_B;
 }
 
 /* Activations and buffers of the passes, or the optimizer step after them: the larger counts. The allocator keeps the
- * blocks of the other while there is room, and releases them before it fails; fragmentation cannot be released. late_B:
- * freed, but not yet reusable; list_B of it is replayed. */
+ * blocks of the other while there is room, and releases them before it fails; fragmentation cannot be released. list_B:
+ * the part of step_B that a replay counts. late_B: freed, but not yet reusable. */
 static void add_dynamic(struct mq_memory *m, double step_B, double list_B, double late_B, double fragmentation,
 			double limit_B)
 {
@@ -250,8 +250,8 @@ static struct stages stages_of(struct mq_low *low, uint32_t rank, uint32_t devic
 	return s;
 }
 
-/* No replay if the tensors alone need this many times the device's memory: it would dominate searches without feasible
- * plans. */
+/* No replay if the tensors alone need this many times the device's memory: it would dominate searches
+ * without feasible plans. */
 #define HOPELESS 1.5
 
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)

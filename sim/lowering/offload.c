@@ -1,10 +1,10 @@
 /* offload.c - offloads activations to host memory between forward and backward (plan: offload_layers).
  *
  * As in Transformer Engine's CPU offloading (cpu_offload.py, DefaultOffloadSynchronizer), a layer's saved activations
- * are copied to the host during the next layers' compute. The first N of L layers are offloaded, layer i before layer L
- * - N + i begins, so L - N are on the device at the end of a pass, or two if nearly all are offloaded. Backward, the
- * copy of layer i starts a layer later than it had to be complete in forward. Copies are serialized on the device's
- * copy stream. If links are slower than compute, compute waits.
+ * are copied to the host during the next layers' compute. The first N of L layers are offloaded, layer i before layer
+ * L - N + i begins, so L - N are on the device at the end of a pass, or two if nearly all are offloaded. Backward, the
+ * copy of layer i starts with layer L - N + i - 1. Copies are serialized on the device's copy stream. If links are
+ * slower than compute, compute waits.
  *
  * Not modelled: sharing of host memory bandwidth by the GPUs of a node.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -92,8 +92,8 @@ static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] : 1;
 }
 
-/* Emits the exchange of keys and values, or their gradients, among context-parallel ranks: in fp8 if attention uses
- * it. */
+/* Emits the exchange of keys and values, or of their gradients, among context-parallel ranks: in fp8 if attention
+ * runs in fp8. */
 static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enum mq_phase phase)
 {
 	const struct mq_op *o = &low->model->op[op];
@@ -333,9 +333,9 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &weights, again, n_again);
 }
 
-/* Is the input gradient of this GEMM a separate, earlier task, so that communication overlaps the weight gradient? It
- * is with collectives that overlap the GEMM (overlap_tp), and if the ranks of its stage reduce the input gradient
- * meanwhile (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
+/* Is the input gradient of this GEMM a separate, earlier task, so that communication overlaps the weight gradient? Yes
+ * if collectives overlap the GEMM (overlap_tp), or if the ranks of its stage reduce the input gradient meanwhile
+ * (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication). */
 static bool goes_apart(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
@@ -420,8 +420,8 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	mq_template_end(low);
 }
 
-/* The last GEMM among first .. i: the backward pass needs no output of it or of later ops, except cheap ones. i + 1 =
- * none. */
+/* The last GEMM among first .. i, i + 1 if there is none: recomputation may stop before it, since the backward pass
+ * needs no output of it or of later ops, except cheap ones. */
 static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t first, uint32_t i)
 {
 	for (uint32_t k = i + 1; k-- > first;)

@@ -104,7 +104,7 @@ struct mq_transfer {
 	uint32_t waits, n_waits; /* backward: producers that are not emitted yet; all producers */
 	uint32_t from_stage;
 	uint32_t to_stage;
-	uint32_t like;          /* the transfer whose messages are its own (mq_low_alike_stages) */
+	uint32_t like;          /* the transfer whose messages it uses (mq_low_alike_stages) */
 	uint8_t pass;           /* MQ_PASS_F or MQ_PASS_B: the pass that sends and receives it */
 	struct mq_layout sent;  /* PAIRS: layout to which the senders convert it first */
 	double share;           /* PAIRS: share of the tensor per message */
@@ -417,10 +417,10 @@ void mq_sync_reduce(struct mq_low *low, uint32_t stage);
 void mq_pass_post(struct mq_low *low, uint32_t stage);
 
 /* ---- alike_stages.c: stages that share their templates ---------------------------------------------- */
-/* Fills num.like and the transfers' `like`, when transfers and buckets are planned. */
+/* Fills num.like and the transfers' `like`; call it when transfers and buckets are planned. */
 void mq_low_alike_stages(struct mq_low *low);
-/* Index in prog.pass of the template of a pass of a stage, perhaps that of a stage of its rank that is like it. The
- * templates of the others are empty. */
+/* Index in prog.pass of the template of a pass of a stage: its own, or that of a stage of its rank that is like it.
+ * Templates without use are empty. */
 static inline uint32_t mq_low_template(const struct mq_low *low, uint32_t stage, uint32_t pass)
 {
 	return low->num.like[pass > MQ_PASS_F_FIRST][stage] * MQ_N_PASSES + pass;

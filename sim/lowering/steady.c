@@ -9,7 +9,7 @@
  * wait for a receiver whose last period is over, as it does without omission. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
-enum { COMPARED = 3, PERIODS }; /* PERIODS: with the one after them */
+enum { COMPARED = 3, PERIODS }; /* periods that are compared; with the one after them */
 
 /* Is it the same pass, `later` micro-batches later? */
 static bool same(const struct mq_order *a, uint32_t i, const struct mq_order *b, uint32_t k, uint32_t later)
@@ -20,7 +20,7 @@ static bool same(const struct mq_order *a, uint32_t i, const struct mq_order *b,
 	       x->micro_batch + later == y->micro_batch && a->t[i] == b->t[k];
 }
 
-/* The slot after which periods of `slots` passes are omitted; 0: passes do not repeat. */
+/* The slot after which periods of `slots` passes are omitted; 0: the passes do not repeat. */
 static uint32_t cut_of(const struct mq_order *all, const struct mq_order *few, uint32_t slots, uint32_t each,
 		       uint32_t left_out)
 {
@@ -56,7 +56,7 @@ const struct mq_steady *mq_low_steady(struct mq_low *low, uint32_t filling, stru
 	struct mq_steady *steady = mq_arena_array(low->arena, 1, struct mq_steady);
 	char message[256];
 
-	/* saves less than half */
+	/* would save less than half, or the caller reads all tasks */
 	if (periods < PERIODS + filling || order[0].tasks * n <= low->rq.first_tasks * low->prog.schedule->n_devices)
 		return NULL;
 	*steady = (struct mq_steady){ periods, n, mq_arena_array(low->arena, n, struct mq_stretch) };

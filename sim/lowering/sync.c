@@ -430,7 +430,8 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	}
 }
 
-/* Buckets whose shards have the same owners are gathered in one call, with the first. */
+/* Bytes of all buckets whose shards have the same owners as this one's: they are sent in one call. *first: this is the
+ * first of them, and makes the call. */
 static double owners_B(struct mq_low *low, uint32_t index, bool *first)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];

@@ -166,8 +166,8 @@ static double choose(double n, double k)
 }
 
 /* Number of `places`, over which the experts are divided evenly in order, that a token visits: with balanced routing to
- * k experts p (1 - (1 - 1/p)^k). If the k lie in g of G groups (DeepSeek-V2, -V3: node-limited routing), a place with q
- * = G/p groups has j of the chosen ones with hypergeometric probability, and is then visited with 1 - (1 - j/g)^k; a
+ * k experts p (1 - (1 - 1/p)^k). If the k lie in g of G groups (DeepSeek-V2, -V3: node-limited routing), a place with
+ * q = G/p groups has j of the chosen ones with hypergeometric probability, and is then visited with 1 - (1 - j/g)^k; a
  * place with a part of a group likewise. */
 static double visited(const struct mq_model *m, double places)
 {
@@ -184,8 +184,8 @@ static double visited(const struct mq_model *m, double places)
 	return places * mean;
 }
 
-/* The share of a token's copies that is sent: one per rank that it visits; between machines one per machine, forwarded
- * inside. */
+/* The share of a token's copies that is sent: one per rank that it visits; between machines one per
+ * machine, forwarded inside. */
 static double merged(const struct mq_low *low, const struct mq_config *c)
 {
 	double ep = c->split[MQ_DIM_EXPERT], k = low->model->top_k, machines;
@@ -278,8 +278,7 @@ static double sums(const struct mq_low *low, uint32_t product, const struct mq_t
 	return 1;
 }
 
-/* Plans the transfers of an op's output gradient; gradients of consumers with the same layout of dX are summed
- * first. */
+/* Plans the transfers of an op's output gradient; consumers with the same layout of dX sum their gradients first. */
 static void plan_backward(struct mq_low *low, uint32_t op)
 {
 	uint32_t first = low->moves.n;
@@ -373,10 +372,10 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 	return low->moves.transfer[transfer].serial == low->emit.serial;
 }
 
-/* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of the others' data while the GEMM runs on
- * the present part, its own first, so that of n equal parts all except the first wait for one call each. An output is
- * scattered in n calls, each after its part of the GEMM; backward the weight gradient overlaps the scattering, see
- * passes.c. */
+/* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of the others' data while the GEMM runs
+ * on the present part, its own first, so that of n equal parts all except the first wait for one call each. An
+ * output is scattered in n calls, each after its part of the GEMM; backward the weight gradient overlaps the
+ * scattering, see passes.c. */
 static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];

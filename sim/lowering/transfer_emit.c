@@ -320,7 +320,8 @@ void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
 
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
-	uint32_t *comes = mq_arena_none(&low->scratch, low->moves.n); /* the transfer with another's messages */
+	/* [sending transfer] the received one, which uses its messages */
+	uint32_t *comes = mq_arena_none(&low->scratch, low->moves.n);
 
 	for (uint32_t i = 0; i < low->moves.n; i++) {
 		const struct mq_transfer *t = &low->moves.transfer[i];
