@@ -16,8 +16,8 @@ struct mq_arena_block {
 	_Alignas(16) unsigned char data[];
 };
 
-/* Huge pages, if the kernel has them: with small ones, runs of millions of tasks spend a third of their time in page
- * faults. */
+/* Huge pages, if the kernel has them: with small ones, runs of millions of tasks spend a third of their time
+ * in page faults. */
 static void use_large_pages(void *block, size_t size)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)block + page - 1) & ~(page - 1);
@@ -83,7 +83,7 @@ void mq_arena_fini(struct mq_arena *arena)
 
 struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena)
 {
-	/* nothing allocated: the same as before the first block, so that the largest is kept from one use to the next */
+	/* Nothing allocated: the mark of an arena without blocks, so that a rewind keeps the largest block. */
 	if (!arena->used && arena->block && !arena->block->older)
 		return (struct mq_arena_mark){ NULL, 0 };
 	return (struct mq_arena_mark){ arena->block, arena->used };

@@ -343,7 +343,7 @@ static const char *help_of(const struct mq_arg *row, struct mq_arena *arena)
 	return initial ? mq_arena_printf(arena, "%s (default %s)", help, initial) : help;
 }
 
-/* The rows of all tables for argp, without those of words without --. */
+/* The rows of all tables for argp, except rows of words without --. */
 static void list_options(const struct mq_args *args, struct parsing *p, struct argp_option *option)
 {
 	int group = 0;

@@ -116,8 +116,8 @@ enum mq_status mq_arg_push(const char *option, struct mq_list *list, const char 
 /* The value as a text for mq_arg_set, item `index` of a list; NULL: none. `digits`: of numbers. */
 const char *mq_arg_text(const struct mq_arg *row, const void *target, uint32_t index, int digits, char text[32]);
 
-/* Prints lines "key = value" of a job file for values that differ from the default; leaves out rows with a flag of
- * `without`. */
+/* Prints lines "key = value" of a job file for values that differ from the default; leaves out rows with a
+ * flag of `without`. */
 void mq_args_print(const struct mq_arg *rows, const void *target, uint32_t without, FILE *file);
 
 /* Fills argv[] with "name=value" of every row with a flag of `flags`, exactly; returns their number. `argv` needs room

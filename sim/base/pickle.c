@@ -207,7 +207,7 @@ static enum mq_status read_line(struct reader *r, const struct opcode *o)
 	return MQ_OK;
 }
 
-/* The index of the last n values, after any mark; n = 0: of those since the last mark, which is removed. */
+/* The index of the first of the last n values, after any mark; n = 0: of those since the last mark, and removes it. */
 static enum mq_status lasts(struct reader *r, uint32_t n, uint32_t *first)
 {
 	uint32_t mark = r->n_marks ? r->mark[r->n_marks - 1] : 0;

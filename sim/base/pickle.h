@@ -1,4 +1,4 @@
-/* pickle.h - Python's pickles of plain data: numbers, texts, lists, tuples and dicts, as PyTorch's memory snapshots are.
+/* pickle.h - Python's pickles of plain data (numbers, texts, lists, tuples, dicts), as PyTorch's memory snapshots are.
  *
  * Reading runs nothing: an opcode that would import, call or build an object is refused by its name. Files of up to
  * MQ_PICKLE_MOST_MB are read, and each value takes a byte of them at least; memo entries must come in order, as Python
@@ -33,8 +33,8 @@ struct mq_pickle {
 		struct mq_pickle **item;
 	};
 };
-/* The value that a file holds; it lives in the arena. Lists may hold themselves. MQ_EINPUT: no pickle of plain data, cut
- * short or too large; the message names the file, the place and what stands there. */
+/* The value of a file, in the arena. Lists may contain themselves. MQ_EINPUT: no pickle of plain data, cut short or too
+ * large; the message names the file, the place and what stands there. */
 enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct mq_pickle **value, struct mq_err *err);
 /* The value of a key, the last one that was set; NULL: there is none, or `dict` is no dict. */
 const struct mq_pickle *mq_pickle_get(const struct mq_pickle *dict, const char *key);
@@ -44,8 +44,9 @@ const char *mq_pickle_text(const struct mq_pickle *dict, const char *key, const 
 /* Items of a list; 0 of what is none. */
 uint32_t mq_pickle_items(const struct mq_pickle *list);
 
-/* Writing, in protocol 2, by a format of one letter each: '<' and '>' begin and end the pickle, '{' '}' a dict (a key
- * before each value), '[' ']' a list; 't' is a text, 'u' a uint64_t, 'i' a uint32_t, 'b' a bool. Blanks mean nothing. */
+/* Writes in protocol 2, by a format of one letter each: '<' and '>' begin and end the pickle, '{' '}' a dict
+ * (a key before each value), '[' ']' a list; 't' is a text, 'u' a uint64_t, 'i' a uint32_t, 'b' a bool.
+ * Blanks mean nothing. */
 void mq_pickle_put(FILE *file, const char *format, ...);
 
 #endif

@@ -1,5 +1,5 @@
-/* quantity.h - numbers, and quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS",
- * "$2.50". SPDX-License-Identifier: Apache-2.0 */
+/* quantity.h - numbers, lists of them, and quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us",
+ * "989 TFLOPS", "$2.50". SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_QUANTITY_H
 #define MQ_BASE_QUANTITY_H
 
@@ -24,13 +24,13 @@ MQ_API const char *mq_unit_of_name(const char *name);
 /* Seconds of a monotonic clock, for budgets and reports only. */
 double mq_now_s(void);
 
-/* A list of numbers >= 0: "5,3,1,1", or a file with numbers separated by blanks, commas or line breaks, where '#' begins a comment
- * that ends with its line. A text that is one number, or has a comma and begins like a number, is the list
- * itself. `what` names the option in messages. MQ_EINPUT: no such file, a word that is no number, a negative
+/* A list of numbers >= 0: "5,3,1,1", or a file with numbers separated by blanks, commas or line breaks, where '#'
+ * begins a comment up to the end of its line. A text that is one number, or has a comma and begins like a number, is
+ * the list itself. `what` names the option in messages. MQ_EINPUT: no such file, a word that is no number, a negative
  * one, no number at all, more than `most`. */
 MQ_API enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most, struct mq_arena *arena,
 				      double **number, uint32_t *n, struct mq_err *err);
-/* "5,3,1,1", each with 17 digits where it needs them: read back, the same. */
+/* "5,3,1,1", each with up to 17 digits if needed to read the same number back. */
 MQ_API const char *mq_numbers_text(const double *number, uint32_t n, struct mq_arena *arena);
 
 #endif

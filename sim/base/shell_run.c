@@ -233,7 +233,7 @@ static const char *run_loop(struct mq_shell *s, const char *c, bool until)
 	return expect(s, c, "done");
 }
 
-/* A loop over one word runs; over several, each word may be the one that counts. */
+/* The body of a loop runs once: over one word for certain, over several in doubt, with any of them as the value. */
 static const char *run_for(struct mq_shell *s, const char *c)
 {
 	static const char *const ends[] = { "done", NULL };
@@ -409,7 +409,7 @@ static const char *inner_script(const struct mq_shell_list *word)
 	return NULL;
 }
 
-/* Runs a command. */
+/* Runs a command: tests, functions, eval and inner shells; the words of all others are collected. */
 static enum truth execute(struct mq_shell *s, const struct mq_shell_list *word)
 {
 	static const char *const fails[] = { "false", "read", "getopts", NULL };

@@ -1,5 +1,5 @@
-/* text.h - reads text files of bounded size (input may be hostile, /dev/zero has no end), and writes files.
- * SPDX-License-Identifier: Apache-2.0 */
+/* text.h - reads text files of bounded size (input may be hostile, /dev/zero has no end), writes files, and takes texts
+ * apart. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_TEXT_H
 #define MQ_BASE_TEXT_H
 

@@ -405,7 +405,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 		tp = heads; /* a plan without other splits */
 	if (dp && n && n % (dp * tp) == 0)
 		cp = n / (dp * tp);
-	if (tp > 1 && heads == 1 && seq > 1) /* an embedding alone is split otherwise than the sequence */
+	if (tp > 1 && heads == 1 && seq > 1) /* only an embedding splits features, other ops the sequence */
 		return g;
 	if (!regular || !dp || dp * tp * cp != n || n * ranks != g.n_devices)
 		return g;

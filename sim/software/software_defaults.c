@@ -172,7 +172,8 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 	return asked && !(request->software && mq_software_stores_scores(request->software));
 }
 
-/* Sets the storage type of frozen matrices: the type in which they multiply. */
+/* Sets the GEMM type of ops that the software keeps in 16 bits or runs in MXFP8; frozen weights of the former are
+ * stored in the training data type. */
 void mq_model_mark_gemms(const struct mq_model_request *request, struct mq_model *model)
 {
 	const struct mq_software *s = request->software;
