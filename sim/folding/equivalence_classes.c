@@ -121,7 +121,7 @@ static void refine(struct partition *p)
 	uint64_t *met = mq_arena_array(p->arena, p->n_links, uint64_t);
 	uint32_t n = count_colours(p), before;
 
-	do { /* as many rounds as the longest chain of flows that meet has links: hundreds, of rings over many machines */
+	do { /* as many rounds as links on the longest chain of flows that meet: hundreds for rings of many machines */
 		before = n;
 		memset(met, 0, p->n_links * sizeof(*met));
 		for (uint32_t i = 0; i < p->n; i++)

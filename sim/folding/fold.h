@@ -22,7 +22,7 @@ struct mq_fold_request {
 	bool fold;                     /* false: the whole schedule is the only view */
 	bool steady;                   /* views may leave out micro-batches that repeat others */
 	bool keep_tasks;               /* fuse no tasks: reports show each */
-	bool screen;                   /* only the step time by mq_execute_analytic is asked */
+	bool screen;                   /* only the step time by mq_execute_analytic is needed */
 };
 
 struct mq_folding;
@@ -50,9 +50,9 @@ enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena 
 			struct mq_err *err);
 
 struct mq_low;
-/* Fuses runs in the templates of an exact fold; fold->fused holds their durations, program.whole the templates as they
- * were. `screen`: collectives that share links last a fixed time too, their bounds, and of a run only its duration is
- * filled. */
+/* Fuses runs in the templates of an exact fold; fold->fused holds their durations, program.whole the unfused
+ * templates. screen: collectives that share links also last a fixed time, their bound, and only the duration of a
+ * run is filled. */
 enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, bool screen, struct mq_err *err);
 
 #endif

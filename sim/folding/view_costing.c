@@ -86,7 +86,7 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 	return parts;
 }
 
-/* Where parts[] and alone_s[] have the work of a compute task; fills them. */
+/* The index of a compute task's work in parts[] and alone_s[]; fills both there. */
 static size_t place_of(struct mq_costing *c, const struct mq_task *t)
 {
 	size_t at = (size_t)t->work * c->n_speeds + c->speed_of[t->device];

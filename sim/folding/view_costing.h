@@ -25,7 +25,7 @@ struct mq_costing {
 	struct mq_device_calib *speed; /* [n_speeds] */
 	uint32_t *speed_of;            /* [schedule devices] */
 	struct mq_cost_parts *parts;   /* [n_works * n_speeds] */
-	double *alone_s;               /* [n_works * n_speeds] seconds of the parts beside nothing else */
+	double *alone_s;               /* [n_works * n_speeds] seconds of the parts without contention */
 	bool *known;                   /* [n_works * n_speeds] both are filled */
 	const struct mq_members *comm; /* [n_comms] all members, simulated or not */
 	uint32_t *comm_last;           /* [n_comms] its newest communication, or MQ_NONE */

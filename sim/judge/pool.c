@@ -33,7 +33,7 @@ struct worker {
 
 /* If plans take less than this, a worker is sent its next one before it answers, so that it need not wait for it. */
 static const double quick_s = 0.005;
-/* How often a stop is looked for. */
+/* Seconds between two checks whether to stop. */
 static const double LOOK_S = 0.1;
 /* Bytes that surely fit a socket's buffer; starts of a server in a row without an answer before the pool gives up. */
 enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
@@ -63,7 +63,7 @@ struct mq_pool {
 	uint64_t platform_hash; /* of the platform that the first server read */
 	double mean_s;          /* clock time of recent plans; 0 = none yet */
 	double until_s;         /* clock time at which judging ends */
-	bool (*stopped)(void);  /* does it end now? NULL = no */
+	bool (*stopped)(void);  /* must it end now? NULL = no */
 	struct pollfd *watch;   /* [n_workers + 1] */
 	char stderr_text[8192]; /* newest text of that pipe: a sentence and SimGrid's backtraces */
 	size_t n_stderr_text;

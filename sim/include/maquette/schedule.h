@@ -94,8 +94,7 @@ struct mq_schedule {
 	uint32_t n_devices;
 	uint32_t *device;                        /* [n_devices] cluster ranks */
 	const char **device_name, **device_type; /* [n_devices] */
-	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.c); NULL = all of
-			* it */
+	double *clock; /* [n_devices] share of its full clock at which it computes (costing/clocks.c); NULL = 1 */
 	uint32_t n_tasks, n_deps, n_works, n_comms, n_ops;
 	struct mq_task *task; /* id = index */
 	uint32_t *dep;

@@ -47,7 +47,7 @@ static inline bool mq_sequence_packing_said(const struct mq_sequence_packing *d)
 	return d->n || d->mean > 0;
 }
 /* "1000" (all of one length), "lognormal:1000:1.2" (mean, deviation of the logarithm), "300,2000,120", or a file of
- * lengths (base/quantity.h; a file may have just one). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
+ * lengths (base/quantity.h; it may have just one). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
 MQ_API enum mq_status mq_sequence_packing_read(const char *what, const char *text, struct mq_arena *arena,
 					       struct mq_sequence_packing *documents, struct mq_err *err);
 /* A text from which mq_sequence_packing_read makes the same without a file; "" for zeroes. */

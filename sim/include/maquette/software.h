@@ -39,11 +39,11 @@ enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIR
 /* Element-wise ops of image networks fused into the kernel before them: NONE; NORM_16, those after a batch norm in 16
  * bits, channels-last (cuDNN's norm with addition and activation); ALL, whole chains (compilers); CONV, with frozen
  * norms, into the convolution before them (apex's ConvFrozenScaleBiasReLU, cuDNN's runtime fusion). */
-/* Batch norms of image networks in 16 bits that are fused with convolutions: none; STATS, the convolution before a norm
- * sums up what it writes (cuDNN's CONV_BNSTATS); MAINLOOP, and those behind a norm normalize and activate what they read
- * (SCALE_BIAS_ACTIVATION_CONV), so that norm has no kernel in the forward pass. */
-enum mq_norm_convolution { MQ_NORMS_APART, MQ_NORMS_STATS, MQ_NORMS_MAINLOOP };
 enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL, MQ_CHAINS_CONV };
+/* Batch norms of image networks in 16 bits fused with convolutions: APART, none; STATS, the convolution before a norm
+ * sums up its output for it (cuDNN's CONV_BNSTATS); MAINLOOP, those after the norm also normalize and activate their
+ * input (SCALE_BIAS_ACTIVATION_CONV), so that the norm has no kernel in the forward pass. */
+enum mq_norm_convolution { MQ_NORMS_APART, MQ_NORMS_STATS, MQ_NORMS_MAINLOOP };
 /* Stages whose next pass waits for their send to finish: NONE; PLAIN, stages with one chunk per device; ALL. */
 enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 /* Ops that `recompute: selective` recomputes: the attention core; all but attention and every second GEMM; every second
