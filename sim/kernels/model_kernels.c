@@ -225,7 +225,7 @@ static void add_framework(struct mq_op_work *w, bool backward)
 		mq_work_as(w, part, fusion, elems, backward);
 }
 
-/* Kernels of a fused norm or element-wise op, from the table, which also has those that sum the gradients of
+/* Number of kernels of a fused norm or element-wise op, from the table, which also has those that sum the gradients of
  * a norm's weights. */
 static double least_launches(const struct mq_op_work *w, bool backward)
 {

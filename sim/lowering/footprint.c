@@ -174,8 +174,8 @@ static bool recomputed(const struct mq_low *low, uint32_t op)
 	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE;
 }
 
-/* Saved bytes of an op amid recomputed ones: its output, from which their recomputation starts, unless it
- * is saved already. */
+/* Elements per sample that an op amid recomputed ones saves in addition: its output, from which their recomputation
+ * starts; 0 if it is saved already. */
 static double restart_elems(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -239,8 +239,8 @@ static double dropped_B(const struct here *at)
 	return input_B(at) * (1 + 1 / mq_dtype_size(at->low->train->dtype));
 }
 
-/* Elements saved in fp8 instead of the training type: all except the statistics in fp8 attention (Transformer Engine's
- * FusedAttnFunc), the input of a gated activation. */
+/* Bytes spared by saving in fp8 instead of 16 bits: of all that fp8 attention saves but the statistics (Transformer
+ * Engine's FusedAttnFunc), of the input of a gated activation. */
 static double narrowed_B(const struct here *at)
 {
 	const struct mq_software *s = at->low->software;
@@ -277,7 +277,7 @@ static double gathered_B(const struct here *at)
 	return elems * at->share.samples * mq_operand_B(gemm, low->train->dtype);
 }
 
-/* Number of parts of the logits in the loss. */
+/* The split of the logits in the loss. */
 static struct mq_share loss_share(const struct here *at)
 {
 	struct mq_share share = at->share;
@@ -683,7 +683,7 @@ static void add_replayed(const struct here *at, struct mq_op_use *use)
 	use->shards = (uint32_t)at->shard;
 }
 
-/* The first layers of a stage wait on the host. */
+/* Marks the first layers of a stage as offloaded. */
 static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, bool gpu)
 {
 	uint32_t away = 0;

@@ -42,12 +42,13 @@ struct mq_op_use {
 	double waiting_B; /* the same, if it waits for the end of its pass */
 	double gathered_B, computed_B, sent_B; /* ZeRO-3: parameters; gradients as computed, as sent */
 	double forward_B, backward_B;          /* beyond saved bytes, while it runs */
-	double logit_B, loss_B;                /* loss: one byte per logit; its peak */
+	double logit_B, loss_B;                /* loss: one byte for each of its logits; its peak */
 	double more_loss_B;                    /* the part of loss_B that is not saved */
 	/* For the allocator replay alone: */
-	double launches[2];   /* kernels, forward and backward */
-	double busy_s[2];     /* if hosts agree on each collective (torch_distributed_debug_us), else 0: */
-	double host_s[2];     /* busy_s: least time of the device; host_s: of the host before and between kernels */
+	double launches[2]; /* kernels, forward and backward */
+	double busy_s
+		[2]; /* least device time, if hosts agree on each collective (torch_distributed_debug_us); else 0 */
+	double host_s[2];     /* likewise the host's time before and between kernels */
 	double output_B;      /* its output */
 	double first_entry_B; /* entry_B at the unit's first op with one, else 0 */
 	double scores_B;      /* attention that stores scores: one tensor of them */

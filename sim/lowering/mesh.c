@@ -135,7 +135,7 @@ static double part(const struct factor *f, uint32_t n)
 }
 
 /* Do the exchanges along two neighbouring factors combine into one, among all ranks of both? All-to-alls of experts
- * over replicas and parts of the sequence do. */
+ * over data-parallel replicas and parts of the sequence do. */
 static bool joins(const struct factor *a, const struct factor *b)
 {
 	return divides_data(a->from) && divides_data(b->from) && divides_data(a->to) && divides_data(b->to) &&

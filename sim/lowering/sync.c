@@ -43,13 +43,13 @@ static double params_on(const struct mq_low *low, uint32_t op, const struct mq_c
 	return mq_op_param_shard(&low->model->op[op], split);
 }
 
-/* Those with gradients. */
+/* Elements of them that are trained. */
 static double trained_on(const struct mq_low *low, uint32_t op, const struct mq_config *c)
 {
 	return mq_op_trained(&low->model->op[op]) ? params_on(low, op, c) : 0;
 }
 
-/* Bytes of them that ZeRO-3 gathers. */
+/* Bytes of an op's parameters on a device of a config in ZeRO-3's gathers. */
 static double gather_B(const struct mq_low *low, uint32_t op, const struct mq_config *c)
 {
 	double each = mq_op_param_B(&low->model->op[op], low->train), few = low->software->zero_quantized_weights_B;

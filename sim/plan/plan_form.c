@@ -42,7 +42,7 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 	return MQ_OK;
 }
 
-/* Checks that each layer is in one stage; counts the layers. */
+/* Checks that each layer is in one stage; counts those of each stage. */
 static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_model *model, struct mq_plan_stage *stage,
 				  struct mq_arena *arena, struct mq_err *err)
 {

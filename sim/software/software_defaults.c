@@ -7,9 +7,9 @@
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 
-/* torchtitan's selective recomputation: everything except attention and every second GEMM. Of its seven GEMMs per layer
- * (q, k, v, output, gate, up, down), q, k, v are one op here, as are gate and up: to save half of each, layers
- * alternate in which half of their GEMMs they save. */
+/* Does torchtitan's selective recomputation recompute the op? All except attention and every second GEMM. Of its seven
+ * GEMMs per layer (q, k, v, output, gate, up, down), q, k, v are one op here, as are gate and up: to save half of each,
+ * layers alternate in which half of their GEMMs they save. */
 static bool cheap_op(const struct mq_model *model, uint32_t op)
 {
 	uint32_t products = model->op[op].layer;
@@ -98,7 +98,7 @@ static void recompute_block(const struct mq_model *model, struct mq_arena *arena
 
 /* ---- decisions --------------------------------------------------------------------------------------- */
 
-/* Do the ranks with the same part divide into groups of the software's size? */
+/* Do all configs shard (ZeRO), over ranks that divide into several groups of the software's size? */
 static bool divides(const struct mq_software *s, const struct mq_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
