@@ -93,8 +93,8 @@ static void begin_schedule(struct mq_low *low)
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
 
-/* Seconds to make and simulate a task of a template, and a task of an instance, on one core of 2026; within a factor of
- * three. */
+/* Seconds to make and simulate a task of a template, and a task of an instance, on one core of 2026, within a
+ * factor of three. */
 static const double TEMPLATE_TASK_S = 4e-6, TASK_S = 1e-6;
 
 static double template_tasks(const struct mq_low *low)

@@ -22,15 +22,15 @@ struct mq_replays;
 struct mq_replays *mq_replays_new(struct mq_arena *arena);
 
 struct mq_lower_request {
-	const struct mq_question *q; /* calib: for memory reserves */
-	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
-	bool past_memory;            /* continue if the plan does not fit: verdict and message stay OOM, the
+	const struct mq_question *q;   /* calib: for memory reserves */
+	const struct mq_plan *plan;    /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
+	bool past_memory;              /* continue if the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
-	bool any_memory;             /* neither compute nor judge memory */
-	double max_tasks;            /* a larger schedule is REFUSED; 0 = limited by memory */
-	double simulation_s;         /* and one whose simulation takes longer, as far as its size tells; 0 = no limit */
-	bool memory_only;            /* stop after the memory verdict: no schedule */
-	bool fits_only;              /* a plan that fits needs no exact memory, only that verdict */
+	bool any_memory;               /* neither compute nor judge memory */
+	double max_tasks;              /* a larger schedule is REFUSED; 0 = limited by memory */
+	double simulation_s;           /* one with a longer estimated simulation, s, is REFUSED; 0 = no limit */
+	bool memory_only;              /* stop after the memory verdict: no schedule */
+	bool fits_only;                /* a plan that fits needs no exact memory, only that verdict */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
 	struct mq_replays *replays;    /* NULL, or a cache to use and fill */

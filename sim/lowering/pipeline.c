@@ -37,8 +37,8 @@ static void take_turns(struct list *l, bool overlap)
 	l->slot[l->n - 1].turns = overlap;
 }
 
-/* The k-th forward (or backward) of an interleaved rank, in Megatron's order: groups of P micro-batches pass all
- * chunks. */
+/* The k-th forward (or backward) of an interleaved rank, in Megatron's order: groups of P micro-batches pass
+ * through all chunks. */
 static void add_interleaved(struct list *l, enum mq_pass pass, uint32_t k, uint32_t p, uint32_t v)
 {
 	uint32_t chunk = k % (p * v) / p;
