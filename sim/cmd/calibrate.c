@@ -29,8 +29,8 @@ struct calibrate {
 	struct mq_node node;
 };
 
-/* Levels are named as those of `dcgmi diag`. The seed alone decides the shapes, so that common probes of two levels
- * compare. A fifth of the time is for starting processes and for the fit. */
+/* Levels are named as those of `dcgmi diag`. The seed alone decides the shapes, so that the probes that two levels
+ * share are comparable. A fifth of the time is for starting processes and for the fit. */
 static const struct level {
 	double time_s;
 	const char *probes; /* NULL: all */
@@ -49,11 +49,10 @@ static const struct mq_arg rows[] = {
 	    .letter = 'o'),
 	ROW(LIST, "from", from, "SAMPLES",
 	    "fit samples measured before or elsewhere: a folder, a nccl-tests log, or a trace, one per rank: of "
-	    "PyTorch's "
-	    "profiler (.json, .json.gz), Nsight Systems (.sqlite, .sqlite@GPU) or Chakra (.et); repeatable"),
+	    "PyTorch's profiler (.json, .json.gz), Nsight Systems (.sqlite, .sqlite@GPU) or Chakra (.et); repeatable"),
 	ROW(TEXT, "against", against, "BASELINE.json",
-	    "pass, warn or fail per probe: compares measured times with those in BASELINE.samples, limit 5 %; exit "
-	    "with 5 if one fails"),
+	    "compare measured times with those in BASELINE.samples, limit 5 %: pass, warn or fail per "
+	    "probe; exit with 5 if one fails"),
 	ROW(TEXT, "samples", samples, "DIR", "folder for probes and samples (default: CALIB.samples)"),
 	ROW(FLAG, "schedule-only", schedule_only, NULL,
 	    "write the probes and the command lines that measure them on another node"),
@@ -68,11 +67,10 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "type", type, "NAME", "name of the device type (default: from the hardware)"),
 	ROW(TEXT, "link-class", link_class, "NAME",
 	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or "
-	    "pcie-smNN); "
-	    "for logs of one node and of several nodes: WITHIN,BETWEEN"),
+	    "pcie-smNN); for logs of one node and of several nodes: WITHIN,BETWEEN"),
 	ROW(WORD, "level", level, "LEVEL",
-	    "at most 30 s, 5 or 30 minutes; probes without time are listed; quick, for a node's health, has only the "
-	    "probes gemm, memory and comm (default medium)",
+	    "time limit: 30 s, 5 minutes or 30 minutes; probes cut short by it are listed; quick, for a node's health, "
+	    "runs only the probes gemm, memory and comm (default medium)",
 	    .words = "quick|medium|long", .initial = 1, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(INT, "launches", call.launches, "N", "process launches (default by level: 1, 3, 10)", .min = 1, .max = 100),
 	ROW(INT, "reps", call.reps, "N", "repetitions per launch (default by level: 7, 7, 25)", .min = 1, .max = 1000),
@@ -80,8 +78,8 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "seed", call.seed, "N", "seed of shapes, order and bootstrap", .initial = 1, .max = 1000000),
 	ROW(TEXT, "platform-output", platform_out, "FILE.xml",
 	    "platform file of this node (with --from: write it, the samples are of this node)"),
-	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
-	    .max = 86400),
+	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for a process of the replay", .unit = "s",
+	    .initial = 60, .min = .1, .max = 86400),
 	ROW(FLAG, "share-gpu", call.share_gpu, NULL, "cuda: several ranks on one GPU; gives a loopback platform only"),
 	{ .type = MQ_ARG_END },
 };
@@ -328,7 +326,7 @@ static double recorded(const char *environment, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-/* Prints the probes without samples, or with fewer repetitions, for lack of time. */
+/* Prints the probes with fewer repetitions than asked for, for lack of time. */
 static void say_short(const struct mq_samples *samples, double asked)
 {
 	bool any = false;
@@ -676,7 +674,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		}
 		c->from.item[c->from.n++] = c->samples;
 	} else if (is_gpu(c)) {
-		/* Samples of CPU devices show that there are some. */
+		/* The samples of CPU devices, if any, are in this folder. */
 		c->cpus = !access(mq_arena_printf(c->arena, "%s/cpu", c->from.item[0]), R_OK);
 	}
 	MQ_TRY(read_input(c, &in, err));
@@ -693,7 +691,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct calibrate c = { .arena = &arena };
 	const struct mq_args args = { .table = { { rows, &c } },
-				      .doc = "Measure this node (or fit samples brought from another) and write its "
+				      .doc = "Measures this node (or fits samples brought from another) and writes its "
 					     "calibration and platform file." };
 
 	mq_args_defaults(rows, &c);

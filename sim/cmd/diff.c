@@ -65,7 +65,7 @@ static enum mq_status question_of(const char *plan, struct mq_arena *arena, cons
 	return MQ_OK;
 }
 
-/* Plans of different questions are both judged by one of the questions; prints a note. */
+/* Prints a note if the plans have different questions: both are judged by one of these. */
 static enum mq_status say_questions(const struct options *o, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *lines[2], *differs = "";

@@ -57,10 +57,9 @@ static const struct mq_arg rows[] = {
 
 static const char doc[] = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
 			  "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
-			  "(the plan is resolved with --software, by default megatron-core, megatron-fsdp,\n"
-			  "megatron-bridge, deepspeed or torchtitan)\n"
+			  "(open decisions are those of --software; default: the target's software)\n"
 			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
-			  "(with --software, what that decides as the file has it is left to it)";
+			  "(with --software, decisions equal to its defaults are left open)";
 
 /* Builds the whole text before writing, so that a refusal leaves no file. */
 static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
@@ -183,8 +182,7 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	if (status == MQ_OK && !o->out && !strcmp(o->to, "deepspeed") && e.shape.recompute == MQ_RECOMPUTE_FULL &&
 	    e.shape.pp == 1)
 		fputs("note: recompute full is switched on by the program (model.gradient_checkpointing_enable()), "
-		      "not by "
-		      "ds_config.json; with -o DIR both are written\n",
+		      "not by ds_config.json; with -o DIR both are written\n",
 		      stderr);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }
@@ -214,7 +212,7 @@ static void ask_as_launched(struct options *o, const struct mq_launch *launch)
 	}
 }
 
-/* What --software decides as the file has it is left to it. */
+/* Leaves open the decisions that equal the defaults of --software. */
 static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 {
 	struct mq_plan silent = *plan, resolved;

@@ -49,17 +49,17 @@ static const struct mq_arg rows[] = {
 	    "report the coverage of intervals"),
 	ROW(INT, "rounds", ask.rounds, "N", "maximum steps of the search", .initial = 3, .min = 1, .max = 100),
 	ROW(INT, "draws", ask.draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
-	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
+	ROW(FLAG, "json", json, NULL, "print the tables as JSON; text goes to standard error"),
 	ROW(INT, "seed", ask.seed, "N", "seed of the bootstrap", .initial = 1, .max = UINT32_MAX),
 	{ .type = MQ_ARG_END },
 };
 
-static const char doc[] = "Fits parameters of calibrations and training software to the step times of measured runs, "
-			  "all tables at once with equal weight, and predicts each table with it left out. \vA table "
-			  "is a CSV file as for `maquette score`. Shipped files are "
-			  "not changed: put the values found there, with their source. --set of a free parameter is "
-			  "its start value. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
-			  "without.csv, the values without each table.";
+static const char doc[] =
+	"Fits parameters of calibrations and training software to the step times of measured runs, all tables at once "
+	"with equal weight, and predicts each table with parameters fitted to the others.\vA table is a CSV file as "
+	"for `maquette score`. Shipped files are not changed: copy the fitted values to them, with their source. --set "
+	"of a free parameter is its start value. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
+	"without.csv, the values fitted without each table.";
 
 static enum mq_status fit(struct options *o, struct mq_err *err)
 {

@@ -418,8 +418,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		.args_doc = "engines|platforms|devices|models|executors|software|parameters [NAME]",
 		.doc = "Lists all items of a kind, one line each; with NAME the options of an engine or a model, or "
 		       "the values of a software with their sources. `parameters` prints the fields of calibrations "
-		       "and of "
-		       "software as Markdown.",
+		       "and of software as Markdown.",
 	};
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));

@@ -88,7 +88,7 @@ static int run(const struct mq_command *command, int argc, char **argv)
 	struct mq_err err = MQ_ERR_INIT;
 	enum mq_status status = command->run(argc, argv, &err);
 
-	/* Standard output is part of the result: a full disk is an error; a closed pipe is none. */
+	/* Standard output is part of the result: a full disk is an error; a closed pipe is not. */
 	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK && !reader_left())
 		status = mq_bad(&err, "cannot write to standard output");
 	if (status != MQ_OK && err.text[0])
@@ -100,8 +100,8 @@ int main(int argc, char **argv)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
-	/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than many a
-	 * simulation. */
+	/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than
+	 * many a simulation. */
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	setlocale(LC_ALL, "C");

@@ -88,7 +88,7 @@ static double active_parameters(const struct mq_model *m)
 	return sum;
 }
 
-/* The part of the model that an op belongs to: the first entry with a word in its name. */
+/* The part of the model that an op belongs to: the first entry with a word that is in the op's name. */
 static const char *part_of(const struct mq_op *op)
 {
 	static const struct {
@@ -120,7 +120,7 @@ static const char *part_of(const struct mq_op *op)
 	return "other";
 }
 
-/* Parts with parameters, by their first ops. */
+/* Parts with parameters, in the order of their first ops. */
 static void print_parts(const struct mq_model *m, const char *const count[4], struct mq_arena *arena)
 {
 	const char **names = mq_arena_array(arena, m->n_ops, const char *);
@@ -207,8 +207,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		.args_doc = "MODEL",
 		.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
 		       "parameters (and of models with experts active_parameters), forward_flop, backward_flop, "
-		       "activation_B; "
-		       "then in words, and the parameters of each part.",
+		       "activation_B; then in words, and the parameters of each part.",
 	};
 
 	mq_asked_init(&o.asked);

@@ -1,5 +1,5 @@
-/* platform.c - `maquette platform generate|check|show|import`: clusters that nobody has yet, a look at one, and one's
- * own machine. SPDX-License-Identifier: Apache-2.0 */
+/* platform.c - `maquette platform generate|check|show|import`: makes clusters from keys, checks and shows one, imports
+ * the user's machine or network. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <string.h>
@@ -98,10 +98,8 @@ static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 		.table = { { generate_rows, &g }, { keys, &g } },
 		.args_doc = "[KEY=VALUE...]",
 		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. Every option "
-		       "can "
-		       "also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), is the key platform.KEY "
-		       "of "
-		       "a study, and all of them stand where -p takes a file.",
+		       "can also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE) and is the key "
+		       "platform.KEY of a study; -p of other commands takes these keys in place of a file.",
 	};
 
 	for (int i = 0; mq_platform_opts[i].type != MQ_OPT_END; i++) {
@@ -220,8 +218,8 @@ struct importing {
 static const struct mq_arg import_rows[] = {
 	IMPORT(TEXT, "FILE", file, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	IMPORT(TEXT, "output", output, "FILE", "platform file to write", .letter = 'o'),
-	IMPORT(TEXT, "gpu", options.gpu, "TYPE", "device type (hwloc's files mostly say it themselves)", .letter = 'g'),
-	IMPORT(TEXT, "name", options.name, "NAME", "of the platform (default: the file's)", .letter = 'n'),
+	IMPORT(TEXT, "gpu", options.gpu, "TYPE", "device type (most of hwloc's files name it)", .letter = 'g'),
+	IMPORT(TEXT, "name", options.name, "NAME", "name of the platform (default: the file's)", .letter = 'n'),
 	IMPORT(FLAG, "here", here, NULL, "instead of a file: this machine, as hwloc finds it", .letter = 'H'),
 	IMPORT(LIST, "calib", calib, "FILE", "further device types; repeatable", .letter = 'c'),
 	{ .type = MQ_ARG_END },
@@ -234,10 +232,10 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	const struct mq_args args = {
 		.table = { { import_rows, &i } },
 		.args_doc = "FILE",
-		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m` or `rocm-smi "
+		.doc = "Makes a platform of your machine from the output of `nvidia-smi topo -m` or `rocm-smi "
 		       "--showtopo`, NCCL's topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo "
-		       "machine.xml`); "
-		       "of machines of --gpu TYPExN from Slurm's topology.conf or the output of ibnetdiscover.",
+		       "machine.xml`); or of a network of machines with --gpu TYPExN from Slurm's topology.conf or the "
+		       "output of ibnetdiscover.",
 	};
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_import_report r;
@@ -274,10 +272,10 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 /* ---- all ---------------------------------------------------------------------------------------- */
 
 static const char usage[] = "Usage: maquette platform generate|check|show|import [options]\n\n"
-			    "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
+			    "  generate [KEY=VALUE...] [-o FILE]  a cluster from its keys, as SimGrid XML\n"
 			    "  check FILE                         load it, check values and routes\n"
 			    "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
-			    "  import FILE|--here -o FILE         one's own: topo -m, NCCL, hwloc, topology.conf\n\n"
+			    "  import FILE|--here -o FILE         yours, from topo -m, NCCL, hwloc, topology.conf\n\n"
 			    "Each has --help; `maquette list devices` has the device types.\n";
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

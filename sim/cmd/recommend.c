@@ -54,7 +54,7 @@ static const struct mq_arg rows[] = {
 	    .initial = INFINITY, .min = 1e-9, .max = 1e15),
 	{ .type = MQ_ARG_GROUP, .name = "Output:" },
 	ROW(TEXT, "output", dir, "DIR", "folder for recommend.csv, tried.csv, study.ini, report.html", .letter = 'o'),
-	ROW(FLAG, "json", json, NULL, "print the rows as JSON, and words to standard error"),
+	ROW(FLAG, "json", json, NULL, "print the rows as JSON; text goes to standard error"),
 	{ .type = MQ_ARG_END },
 };
 
@@ -171,7 +171,7 @@ static void tell(struct recommend *r, uint32_t machines, double days)
 }
 
 /* The row of the fewest machines of a device type that are fast enough; MQ_NONE: none. If WORSE counts in a row are not
- * faster than fewer machines, larger ones are not searched: the batch leaves no more parallelism. */
+ * faster than fewer machines, larger ones are not searched: the batch is too small for them. */
 static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
 {
 	enum { WORSE = 2 };
@@ -337,8 +337,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { mq_question_args, &r.asked }, { mq_search_args, &r.search }, { rows, &r } },
 		.doc = "Finds the fewest devices of each type that train a number of tokens in time, and their cost: "
-		       "a study of which only the necessary points are searched (default: engine expert, 8 "
-		       "plans a point).",
+		       "a study of which only the necessary points are searched (default: engine expert, 8 plans "
+		       "per point).",
 	};
 
 	mq_asked_init(&r.asked);

@@ -29,7 +29,7 @@ static const struct mq_arg rows[] = {
 	ROW(F64, "threshold", score.threshold, "E", "exit with 5 if the mean error is above (0.05 = 5 %)",
 	    .initial = INFINITY, .max = 1e6),
 	ROW(FLAG, "check", check, NULL, "print what each row lacks, without simulating"),
-	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
+	ROW(FLAG, "json", json, NULL, "print the tables as JSON; text goes to standard error"),
 	ROW(TEXT, "write-jobs", score.write_jobs, "DIR",
 	    "write the job of each row, ROW.ini and ROW.plan.json, for `maquette run`"),
 	{ .type = MQ_ARG_END },
@@ -37,16 +37,15 @@ static const struct mq_arg rows[] = {
 
 static const char doc[] =
 	"Compares predictions with a table of measurements (a CSV file, or a folder of them): step times of training "
-	"runs, or with --gemm, --kernels or --collectives times of GEMMs, kernels and collectives. Columns of a row "
-	"of runs give its model (as for -m, or a name of models.csv), its platform (as for -p, or gpu, gpus, "
+	"runs, or with --gemm, --kernels or --collectives times of GEMMs, kernels and collectives. Columns of a row of "
+	"runs give its model (as for -m, or a name of models.csv), its platform (as for -p, or gpu, gpus, "
 	"gpus_per_node and nodes, with the device's usual network), its software (default generic) and its plan; "
-	"results/published/README.md lists them. A row of mixed "
-	"machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
-	"placement (\"V100xTP2|T4xTP2 ; ...\"). A missing step time follows from value and unit "
+	"results/published/README.md lists them. A row of mixed machines gives them in gpu (\"12x V100 + 4x T4\") or, "
+	"stage by stage, in placement (\"V100xTP2|T4xTP2 ; ...\"). A missing step time follows from value and unit "
 	"(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq. Rows that cannot be scored are listed "
-	"with the reason. DIR gets score.csv, "
-	"memory.csv, refused.csv, summary.csv, and groups.csv: for runs that differ only in plan the rank correlation "
-	"of prediction and measurement, and the measured time of the plan ranked first / of the best (regret).";
+	"with the reason. DIR gets score.csv, memory.csv, refused.csv, summary.csv, and groups.csv: for runs that "
+	"differ only in plan the rank correlation of prediction and measurement, and the measured time of the plan "
+	"ranked first over that of the best (regret).";
 
 static enum mq_status check(struct options *o, struct mq_err *err)
 {

@@ -106,9 +106,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { mq_question_args, &o.asked }, { mq_search_args, &o.search }, { rows, &o } },
 		.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. "
-		       "Stopped at "
-		       "any moment, the same command continues where it was. Under mpirun or Slurm the first rank "
-		       "searches and all of them simulate.",
+		       "Stopped at any moment, the same command continues where it was. Under mpirun or Slurm the "
+		       "first rank searches and all of them simulate.",
 	};
 
 	mq_asked_init(&o.asked);

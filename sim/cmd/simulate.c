@@ -32,30 +32,28 @@ static const struct mq_arg options[] = {
 	ROW(TEXT, "plan", plan, "FILE", "plan to simulate (JSON); - reads standard input", .letter = 'P'),
 	ROW(TEXT, "output", dir, "DIR",
 	    "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it "
-	    "the "
-	    "result is printed only",
+	    "the result is printed only",
 	    .letter = 'o', .flags = MQ_ARG_QUIET),
-	ROW(WORD, "executor", analytic, "NAME", "what simulates", .words = "simgrid|analytic", .flags = MQ_ARG_ALWAYS),
+	ROW(WORD, "executor", analytic, "NAME", "executor that simulates", .words = "simgrid|analytic",
+	    .flags = MQ_ARG_ALWAYS),
 	ROW(TEXT, "jitter", jitter_text, "KEY=VALUE,...",
 	    "quantiles of the step over samples: device and kernel (deviations of the logarithm of their time), "
-	    "stragglers "
-	    "(share of the devices), slowdown (theirs), draws (100 samples)"),
+	    "stragglers (share of the devices), slowdown (of stragglers, a factor), draws (samples, default 100)"),
 	ROW(TEXT, "failures", failures_text, "KEY=VALUE,...",
 	    "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s"),
-	ROW(TEXT, "trace", trace, "FILE", "Chrome / Perfetto trace; compressed where FILE ends in .gz"),
+	ROW(TEXT, "trace", trace, "FILE", "Chrome / Perfetto trace; compressed if FILE ends in .gz"),
 	ROW(FLAG, "intervals", intervals, NULL,
 	    "interval of the step time from the uncertainties in the --calib files"),
 	ROW(LIST, "against", against, "PLAN", "with --intervals: probability that the plan beats this one; repeatable"),
-	ROW(TEXT, "schedule", schedule, "FILE", "the lowered plan, for maquette-replay"),
+	ROW(TEXT, "schedule", schedule, "FILE", "file for the lowered plan, for maquette-replay"),
 	ROW(TEXT, "memory-snapshot", snapshot, "FILE",
 	    "memory of a device over two steps, tensor by tensor, for pytorch.org/memory_viz: FILE.pickle"),
 	ROW(TEXT, "snapshot-device", snapshot_device, "NAME",
-	    "device of the snapshot (default: the one nearest its "
-	    "limit)"),
+	    "device of the snapshot (default: the one nearest its limit)"),
 	ROW(F64, "file-size", file_MB, "SIZE",
 	    "size limit of the trace and of timeline.csv, before compression: 50MB, 1GB, ... (default 50MB; 0: no "
-	    "limit); whole devices are left out; from 78,000 devices on (50MB) memory.csv and links.csv have one row "
-	    "for all equal ones",
+	    "limit); whole devices are left out to meet it; from 78,000 devices on (50MB) memory.csv and links.csv "
+	    "have one row for all equal ones",
 	    .unit = "MB", .initial = MQ_OUTPUTS_MAX_B / 1e6, .max = 1e9, .flags = MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "timeline", timeline, "WHICH",
 	    "devices in timeline.csv and tasks.csv; folded: one device for all equal ones", .words = "folded|none|all"),
@@ -133,8 +131,7 @@ static void print_result(const struct simulation *s, FILE *f)
 	if (s->options->dir && (n_devices > most_rows || session->cluster->n_links > most_rows))
 		fprintf(f,
 			"of more than %.0f devices memory.csv has one for all like it, and of more links links.csv "
-			"one for all "
-			"of its class that carry as much (--file-size 0: all)\n",
+			"one for all of its class that carry as much (--file-size 0: all)\n",
 			most_rows);
 	if (r->n_shown && r->n_shown < r->n_simulated)
 		fprintf(f, "timeline.csv and tasks.csv: %u of these, as many as have room in %g MB (--file-size)\n",

@@ -21,8 +21,8 @@ struct options {
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
 	ROW(TEXT, "FILE", path, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
-	ROW(TEXT, "engine", engine, "NAME[:key=value,...]", "the engine to ask (default: the one that knows)",
-	    .letter = 'e'),
+	ROW(TEXT, "engine", engine, "NAME[:key=value,...]",
+	    "engine that solves it (default: the first that knows the file's format)", .letter = 'e'),
 	ROW(INT, "seed", seed, "N", "seed of all randomness", .initial = 1, .max = 0x1p64),
 	ROW(F64, "seconds", seconds, "S", "time limit", .unit = "s", .initial = INFINITY, .min = 1e-3, .max = 1e9),
 	{ .type = MQ_ARG_END },

@@ -1,4 +1,4 @@
-/* support.c - `maquette support`: which parts of a question rest on measurements, without simulating.
+/* support.c - `maquette support`: which parts of a question are covered, and by what, without simulating.
  *
  * Six parts: model, precision, device types, links, training software, measured runs. Each line says whether its part
  * is covered, assumed or not covered. SPDX-License-Identifier: Apache-2.0 */
@@ -260,4 +260,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return MQ_OK;
 }
 
-MQ_DEFINE_COMMAND(support, "how well a question is covered by measurements, without simulating");
+MQ_DEFINE_COMMAND(support, "which parts of a question are covered, and by what, without simulating");

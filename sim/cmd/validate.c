@@ -1,5 +1,5 @@
 /* validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and reports the errors
- * of the predictions, and whether they rank the plans right.
+ * of the predictions, and whether they rank the plans correctly.
  *
  * The simulated schedules themselves are written to files, run by maquette-replay (here, or on another node with
  * --schedule-only and --from), and compared with the prediction task by task. SPDX-License-Identifier: Apache-2.0 */
@@ -40,12 +40,11 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "from", from, "DIR", "samples measured before or elsewhere"),
 	ROW(LIST, "against", against, "TRACE",
 	    "instead of a replay: compare the best plan's prediction with a trace of a real step (PyTorch, Nsight "
-	    "Systems, "
-	    "Chakra), class by class; one per rank, repeatable"),
+	    "Systems, Chakra), class by class; one per rank, repeatable"),
 	ROW(TEXT, "memory", snapshot, "FILE.pickle",
 	    "instead of a replay: compare the best plan's memory with a snapshot of a real rank (torch.cuda.memory."
 	    "_dump_snapshot), by purpose at its peak"),
-	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
+	ROW(FLAG, "json", json, NULL, "print the tables as JSON; text goes to standard error"),
 	ROW(INT, "launches", call.launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
 	ROW(INT, "reps", call.reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
 	ROW(INT, "warmup", call.warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
@@ -55,8 +54,8 @@ static const struct mq_arg rows[] = {
 	ROW(INT, "cores", call.cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
 	ROW(INT, "draws", draws, "N", "bootstrap samples for the intervals", .initial = 100, .min = 2, .max = 10000),
 	ROW(INT, "seed", call.seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
-	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
-	    .max = 86400),
+	ROW(F64, "deadline", call.deadline_s, "S", "longest wait for a process of the replay", .unit = "s",
+	    .initial = 60, .min = .1, .max = 86400),
 	ROW(FLAG, "oversubscribe", call.oversubscribe, NULL, "host: allow more devices than cores"),
 	ROW(FLAG, "share-gpu", call.share_gpu, NULL, "cuda: several ranks on one GPU, for correctness only"),
 	{ .type = MQ_ARG_END },

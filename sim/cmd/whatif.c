@@ -46,7 +46,7 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "output", dir, "DIR", "folder for whatif.csv and the rows of finished points", .letter = 'o'),
 	ROW(INT, "jobs", jobs, "N", "points searched at a time (default: the processors)", .letter = 'j', .min = 1,
 	    .max = 4096),
-	ROW(FLAG, "json", json, NULL, "print the rows as JSON, and words to standard error"),
+	ROW(FLAG, "json", json, NULL, "print the rows as JSON; text goes to standard error"),
 	ROW(FLAG, "dry-run", dry_run, NULL, "print the points and an estimate of the time"),
 	ROW(FLAG, "allow-exec", allow_exec, NULL, "allow a study to run programs (engine = exec:PROGRAM)"),
 	ROW(FLAG, "worker", worker, NULL, "one of several processes of a study", .flags = MQ_ARG_HIDDEN),
@@ -54,17 +54,16 @@ static const struct mq_arg rows[] = {
 };
 
 static const char doc[] =
-	"Answers a what-if study: the cross product of its lists and ranges, one search and one row "
-	"per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
-	"file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
-	"generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
-	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES or TOKENS "
-	"tokens with epoch.days and epoch.usd (the fewest devices that keep them), failures.mtbf_h = HOURS of one "
-	"device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, "
-	".stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
-	"STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
-	"0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
-	"mpirun or Slurm the ranks share the points through the output folder.";
+	"Answers a what-if study: the cross product of its lists and ranges, one search and one row per point. Stopped "
+	"at any moment, the same command continues where it was.\vKeys of the file: the long options of `maquette "
+	"search`, platform.KEY (options of `maquette platform generate`), hardware changes (link.CLASS.bw, "
+	"device.TYPE.flops, rank.N.clock, ...), plan = FILE (judge it, search nothing), scaling = strong|weak with "
+	"efficiency = SHARE, epoch = SAMPLES or TOKENS tokens with epoch.days and epoch.usd (limits, for the fewest "
+	"devices within them), failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, "
+	".blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the "
+	"step), sensitivity = STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, "
+	"job.NAME.devices = 0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). "
+	"Under mpirun or Slurm the ranks share the points through the output folder.";
 
 /* ---- rows on disk ------------------------------------------------------------------------------------------ */
 
@@ -126,7 +125,7 @@ static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
 enum { N_TABLES = 5 };
 struct table {
 	const char *name, *header;
-	char letter; /* the first letter of its lines in a point's file; '\0': the first line */
+	char letter; /* the first letter of the table's lines in a point's file; '\0': the table is the first line */
 	bool asked;
 };
 

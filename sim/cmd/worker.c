@@ -8,7 +8,7 @@
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	/* signals to the group: the client ends this process, after writing its results */
+	/* a signal to the process group is for the client, which ends this process when it has written its results */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -16,15 +16,16 @@
 const struct mq_arg mq_score_args[] = {
 	ROW(TEXT, "output", out, "DIR", "folder for the tables", .letter = 'o'),
 	ROW(LIST, "set", set, "NAME=VALUE",
-	    "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.gemm_eff=0.9, ib.bw_share=0.9) or "
-	    "software:NAME.FIELD=VALUE of the software, words too; repeatable"),
+	    "replace a value of the calibrations, ENTRY.FIELD=VALUE (A100*.gemm_eff=0.9, ib.bw_share=0.9), or of "
+	    "training software, software:NAME.FIELD=VALUE (also a word); repeatable"),
 	ROW(LIST, "trust-with", trust_with, "FILE",
 	    "runs of your own machine for the intervals: a trust.csv of `score` or `validate`; repeatable"),
 	ROW(TEXT, "software", software, "NAME[,KEY=VALUE...]",
 	    "training software for rows without one (default: generic)"),
 	ROW(TEXT, "platforms", platforms, "DIR",
 	    "models.csv, fitted.csv, software/ and calib/ (default: the shipped ones)"),
-	ROW(CHOICE, "executor", executor, "NAME", "what simulates", .words = "simgrid|analytic", .text = "simgrid"),
+	ROW(CHOICE, "executor", executor, "NAME", "executor that simulates", .words = "simgrid|analytic",
+	    .text = "simgrid"),
 	ROW(TEXT, "only", only, "TEXT", "rows whose id or model contains it"),
 	ROW(F64, "row-tasks", row_tasks, "N", "most tasks in the simulation of one row; larger rows are refused",
 	    .initial = 4e6, .min = 1, .max = 16e6),
