@@ -18,7 +18,7 @@
 
 enum { BETWEEN, WITHIN, N_WAYS };
 
-/* ASTRA-sim numbers calls from a million x their communicator, in 31 bits. */
+/* ASTRA-sim numbers calls from a million times their communicator on, in 31 bits. */
 enum { MOST_COMMUNICATORS = 2147 };
 
 /* A call in ASTRA-sim: number of sequential messages, and their bytes together. */
@@ -211,8 +211,8 @@ static enum mq_status write_files(const struct astra *a, double simulated_s, str
 	int way[N_WAYS] = { BETWEEN, WITHIN };
 	const char *text;
 
-	/* Rings of a part of the devices are freed with what they share where there is one dimension; none is 1
-	 * wide. */
+	/* One dimension is divided into two, unless one would be 1 wide: in a single one ASTRA-sim frees data that
+	 * rings of some of the devices share. */
 	if (a->n_nodes == 1 || a->each == 1) {
 		uint32_t n = a->n_nodes * a->each;
 		way[0] = way[1] = a->n_nodes > 1 ? BETWEEN : WITHIN;

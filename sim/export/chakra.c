@@ -110,8 +110,8 @@ static void put_work(const struct mq_export_run *run, const struct mq_task *t, F
 	}
 }
 
-/* The last tasks of a device so far. Receives of a stream have a separate order: in a group with sends, neither comes
- * first. */
+/* The last tasks of a device so far. Receives of a stream have their own order: in a group with sends
+ * neither is first. */
 struct queue {
 	uint32_t last[MQ_N_STREAMS], received[MQ_N_STREAMS]; /* task, or MQ_NONE */
 	double spent_s[MQ_N_STREAMS];

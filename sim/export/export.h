@@ -1,10 +1,9 @@
-/* export.h - writes a plan as launch settings, and reads plans back.
+/* export.h - writes a plan as launch settings or a trace, and reads launch settings as plans.
  *
  * A target's settings belong to one training software (its file has "target"), and they can express the plans of that
  * software's space: mq_software_runs decides, for verdicts and `runs_in` as for exports. So writers only get plans that
  * they can express: the shape of the plan, and the plan resolved with the software's defaults. FlagScale, the only one
- * with degrees per device type, reads stages and checks them itself.
- * SPDX-License-Identifier: Apache-2.0 */
+ * with degrees per device type, reads stages and checks them itself. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXPORT_EXPORT_H
 #define MQ_EXPORT_EXPORT_H
 
@@ -136,9 +135,9 @@ struct mq_launch {
 	const char *unread;  /* " a b c": unread keys */
 };
 
-/* Reads shell, YAML, TOML or JSON, by name and contents. Python recipes and ds_config.json have their own readers
- * (program "torchtitan recipe", "DeepSpeed"). MQ_EINPUT: unreadable or invalid; a setting that plans cannot express, or
- * that refers to another file. */
+/* Reads shell, YAML, TOML or JSON, told apart by file name and contents. Python recipes and ds_config.json have their
+ * own readers (program "torchtitan recipe", "DeepSpeed"). MQ_EINPUT: unreadable or invalid; a setting that plans cannot
+ * express, or that refers to another file. */
 enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err);
 /* Is the flag present? The number after it; 0 = absent. */
 bool mq_launch_has(const struct mq_launch *launch, const char *flag);

@@ -371,8 +371,7 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 	return MQ_OK;
 }
 
-/* Flags that differ from the question, as options: " --dtype bf16 --grad-dtype bf16"; none if the launch has no
- * types. */
+/* Flags that differ from the question, as options: " --dtype bf16 --grad-dtype bf16"; "" if it has no types. */
 static const char *types(const struct flags *x)
 {
 	const struct mq_train *t = x->e->train;

@@ -4,7 +4,6 @@
  *
  * Of referenced files only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
  * SPDX-License-Identifier: Apache-2.0 */
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +37,10 @@ struct keys {
 	const char *file;
 	struct key *key;
 	uint32_t n, room;
-	/* launch_keys.csv: of a `program` (or one that a row `names`, or any) the last parts of a `key`; `when` one of
-	 * its words is that (empty: any; "absent": where the file says a plan without it), it is that `flag` with that
-	 * `value` ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it says nothing alone. Where
-	 * it stands the file is one of what it `names`. */
+	/* launch_keys.csv, rows of the keys of a `program` (its name, one that a row `names`, or any). `key`: the last
+	 * parts of its path; `when`: a word of its value (empty: any; "absent": the file defines a plan without the
+	 * key). The key is then the `flag` with the `value` ("*": the key's; empty: a switch), defines nothing (no
+	 * flag), or is `refused`, with the reason. `names`: the program of a file that has the key. */
 	struct mq_csv rows;
 };
 
@@ -203,8 +202,8 @@ static const char *refer(const struct keys *k, const char *value)
 		const struct key *key;
 
 		name += strspn(name, ".");
-		while (!(key = find_key(k, name)) &&
-		       (dot = strchr(name, '.'))) /* a part of a configuration composed elsewhere */
+		/* The first parts may be those of a configuration composed elsewhere. */
+		while (!(key = find_key(k, name)) && (dot = strchr(name, '.')))
 			name = dot + 1;
 		if (!key)
 			break;
@@ -256,7 +255,7 @@ static bool is_null(const char *value)
 	return !*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~");
 }
 
-/* Does the row belong to the program of this file? */
+/* Does the row belong to the program of the file? */
 static bool is_of(const struct writing *w, const char *program, uint32_t row)
 {
 	const char *of = mq_csv_word(&w->keys->rows, row, "program");
@@ -267,8 +266,8 @@ static bool is_of(const struct writing *w, const char *program, uint32_t row)
 static bool is_named(const struct keys *k, const struct key *key, uint32_t row)
 {
 	const char *name = mq_csv_word(&k->rows, row, "key"), *item = strrchr(key->path, '.');
-	bool sign = !*mq_csv_word(&k->rows, row, "flag") &&
-		    *mq_csv_word(&k->rows, row, "names"); /* the row only identifies the program */
+	/* Does the row only identify the program? */
+	bool sign = !*mq_csv_word(&k->rows, row, "flag") && *mq_csv_word(&k->rows, row, "names");
 
 	if (sign || ends_in(key->path, name))
 		return !sign;
@@ -423,8 +422,8 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
 	*launch = (struct mq_launch){ path, text, "", nothing, nothing, "" };
 	const char *first = text + strspn(text, " \t\r\n");
-	bool yaml = has_ending(path, ".yaml") ||
-		    has_ending(path, ".yml"); /* GPT-NeoX's YAML may look like DeepSpeed's JSON */
+	/* GPT-NeoX's YAML may look like DeepSpeed's JSON. */
+	bool yaml = has_ending(path, ".yaml") || has_ending(path, ".yml");
 	if (strstr(text, "torchtitan") && strstr(text, "import "))
 		launch->program = "torchtitan recipe";
 	else if (*first == '{' && !yaml &&

@@ -1,9 +1,9 @@
 /* megatron.c - flags of Megatron-LM, with its own sharding or Megatron-FSDP's, from a plan.
  *
- * The order of ranks is Megatron's tp-cp-ep-dp-pp, or with all stages of a replica first --use-tp-pp-dp-mapping. Uneven
- * layers become --pipeline-model-parallel-layout ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between
- * stages, chunks of the interleaved schedule in model order). Data, tokenizer and learning rate are DATA_ARGS, by
- * default mock data to measure the step. The script is platforms/launch/megatron.sh.in.
+ * The order of ranks is Megatron's tp-cp-ep-dp-pp, or, with all stages of a replica first, that of
+ * --use-tp-pp-dp-mapping. Uneven layers become --pipeline-model-parallel-layout ("Et*3|t*4|t*3L": E embedding, t a
+ * layer, L head and loss, | between stages, chunks of the interleaved schedule in model order). Data, tokenizer and
+ * learning rate are DATA_ARGS, by default mock data to measure the step. The script is platforms/launch/megatron.sh.in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

@@ -33,8 +33,8 @@ static const char *python_bool(bool x)
 	return x ? "True" : "False";
 }
 
-/* torchtitan's YaRN only scales the scores, by a function of `mscale` and the factor, as in latent attention with equal
- * scales. */
+/* torchtitan's YaRN scales attention scores alone, by a function of `mscale` and the factor: as latent attention does
+ * whose two scales are equal. */
 static const char *scaling_of(const struct mq_transformer *t, struct mq_arena *arena)
 {
 	const struct mq_rope *r = &t->rope;
@@ -120,8 +120,8 @@ static const char *parts_of(const struct mq_export *e)
 static const char *schedule_name(const struct mq_shape *s)
 {
 	const struct mq_torch_schedule *known = mq_torch_schedules;
-	bool single = s->pipeline == MQ_PIPE_INTERLEAVED &&
-		      s->virtual == 1; /* torchtitan refuses to interleave one stage */
+	/* torchtitan refuses to interleave one stage. */
+	bool single = s->pipeline == MQ_PIPE_INTERLEAVED && s->virtual == 1;
 
 	while (known->name && known->pipeline != (single ? MQ_PIPE_1F1B : s->pipeline))
 		known++;
@@ -163,8 +163,7 @@ static void set_plan(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "ep", "%u", s->ep);
 	mq_template_set(v, "pp", "%u", s->pp);
 	mq_template_set(v, "micro_batch", "%u", e->micro_batch);
-	/* A pipeline splits the local batch into its micro-batches; without one each is a step of gradient
-	 * accumulation. */
+	/* A pipeline splits the local batch into micro-batches; without one each is a step of accumulation. */
 	mq_template_set(v, "local_batch", "%u", e->micro_batch * (s->pp > 1 ? s->micro_batches : 1));
 	mq_template_set(v, "batch", "%.0f", e->train->batch);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)

@@ -92,8 +92,8 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 
 /* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
 
-/* "ND H100 v5": do several words stand in the series that a machine's source begins with, "Azure ND H100 v5: ..."? Names
- * of machines do not have them all (ND A100 v4 is Standard_ND96asr_v4, Standard_ND96amsr_A100_v4 is NDm A100 v4). */
+/* "ND H100 v5": do several words stand in the series that a machine's source begins with, "Azure ND H100 v5: ..."?
+ * Names of machines lack some (Standard_ND96asr_v4 is ND A100 v4, Standard_ND96amsr_A100_v4 is NDm A100 v4). */
 static bool is_of_series(const char *words, const char *source)
 {
 	static const char between[] = " ._-";

@@ -13,17 +13,17 @@
 #include "base/text.h"
 #include "judge/pool.h"
 
-/* HOT_US: the pause where the last work is no longer ago than HOT_S. */
+/* HOT_US: the pause of a rank whose last work ended less than HOT_S ago, and of one that waits for screens. */
 enum { PAUSE_US = 1000, HOT_US = 100, MOST_MB = 1024 };
 static const double HOT_S = 0.2;
 /* Seconds that a rank waits for the first one, which may have to read a large platform. */
 static const double PATIENCE_S = 60;
 /* Screens that take less clock time than this are not worth their files. */
 static const double QUICK_S = 3e-4;
-/* Screens are shared in groups, so many for each worker: few files, and all end at about the same time. */
+/* Groups of screens per worker: few, to write few files; several, so that all workers end at about the same time. */
 enum { GROUPS = 4 };
 
-/* What may be asked of a rank: the suffix of the file that asks, and who answers. */
+/* The kinds of work that ranks share: the suffix of the request's file, and the function that answers it. */
 static const struct work {
 	const char *suffix;
 	enum mq_status (*answer)(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
@@ -36,7 +36,7 @@ struct mq_ranks {
 	int claims;
 	uint64_t next;   /* number of the next group; byte 0 of `claims` is the first rank's */
 	double until_s;  /* clock time at which judging ends */
-	double screen_s; /* clock time of this rank's newest screens, each */
+	double screen_s; /* clock time of one of this rank's latest screens */
 };
 
 const char *mq_rank_of_many(uint32_t *n)
@@ -226,7 +226,7 @@ static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *s
 	}
 }
 
-/* Answers as many unclaimed groups as there are local workers, from the end, since the other ranks begin at the front. */
+/* Answers as many unclaimed groups as there are local workers, from the end, since other ranks begin at the front. */
 static enum mq_status answer_some(struct mq_ranks *r, struct batch *b, bool *any, struct mq_arena *scratch,
 				  struct mq_err *err)
 {
@@ -381,8 +381,8 @@ static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n
 	return MQ_OK;
 }
 
-/* Locks the lowest group's number above `after` that is asked for, as this work (NULL: any), and not claimed. False: there
- * is none. */
+/* Finds and locks the unclaimed group of the lowest number above `after`, of this kind of work (NULL: any). False:
+ * none, or another rank was faster. */
 static bool claim_one(struct mq_ranks *r, uint64_t after, const struct work *only, struct claim *claim)
 {
 	DIR *d = opendir(r->dir);

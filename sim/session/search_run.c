@@ -106,8 +106,7 @@ static enum mq_status add_all(struct engine_list *p, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Adds the engines of one -e text: items separated by commas; KEY=VALUE without ':' is an option of the engine
- * before. */
+/* Adds the engines of one -e text: items separated by commas; KEY=VALUE without ':' is an option of the last engine. */
 static enum mq_status add_text(struct engine_list *p, const char *text, struct mq_err *err)
 {
 	char *copy = mq_arena_strdup(p->arena, text), *next;

@@ -55,8 +55,8 @@ void mq_search_json(const struct mq_session *session, const struct mq_search_out
 enum mq_status mq_search_page(struct mq_session *session, const struct mq_search_outcome *outcome, const char *dir,
 			      struct mq_err *err);
 
-/* --proof: prints a line per lower bound, and writes the same as DIR/proof.csv. MQ_EBUG: a bound is above a simulated
- * plan's time. */
+/* --proof: prints a line per lower bound, and writes the same as DIR/proof.csv. MQ_EBUG: a bound exceeds
+ * a simulated time. */
 enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err);
 void mq_proof_print(const struct mq_search_outcome *outcome, FILE *file);
 enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir, struct mq_err *err);

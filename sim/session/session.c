@@ -191,8 +191,8 @@ static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, str
 	return MQ_OK;
 }
 
-/* --tokens-per-batch as samples: "4M" with sequences of 8192 means 4 x 2^20 tokens, because 4 x 10^6 is no multiple of
- * 8192. */
+/* --tokens-per-batch as samples: "4M" with sequences of 8192 means 4 x 2^20 tokens, because 4 x 10^6 is no
+ * multiple of 8192. */
 static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
 	static const char suffix[] = "kMGT";

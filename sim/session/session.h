@@ -1,10 +1,10 @@
-/* session.h - shared by the commands: the question (software/asked.h), its loading, installed files, and output
- * folders.
+/* session.h - shared by the commands: the question (software/asked.h), its loading, installed files, output folders,
+ * results under jitter and failures, and the ranks of mpirun or Slurm.
  *
  * 	mq_asked_init(&o.asked);
  * 	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
  * 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
- * 	MQ_TRY(mq_session_open(&session, &o.asked, err)); SPDX-License-Identifier: Apache-2.0 */
+ * 	MQ_TRY(mq_session_open(&session, &o.asked, NULL, err)); SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_SESSION_H
 #define MQ_SESSION_SESSION_H
 
@@ -91,13 +91,13 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err);
-/* What the analytic executor can say of a plan: both, its step time whether it fits or not, whether it fits alone. */
+/* What a screen of a plan answers, by the analytic executor: whether it fits and its step time; the step time alone,
+ * even if it does not fit; only whether it fits. */
 enum mq_screen_of { MQ_SCREEN_BOTH, MQ_SCREEN_TIME, MQ_SCREEN_MEMORY };
-/* Says it in this process, of the session's question or one like it; false: there is no answer. */
+/* Screens a plan in this process; q: the session's question, or one on a part of its cluster. False: no answer. */
 bool mq_session_screen_here(struct mq_session *session, const struct mq_question *q, enum mq_screen_of what,
 			    const struct mq_plan *plan, struct mq_result *result);
-/* Step times of several plans, whether they fit or not, by the workers if there are several; a plan without answer has the
- * verdict MQ_N_VERDICTS. */
+/* MQ_SCREEN_TIME of several plans, by the workers if there are several; the verdict MQ_N_VERDICTS means no answer. */
 enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				 struct mq_result *result, struct mq_err *err);
 /* Makes the folder `dir` and writes the tables of `simulate` for a plan to it. */
@@ -149,8 +149,8 @@ struct mq_claim {
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err);
 void mq_job_release(struct mq_claim *claim);
-/* From now on the first Ctrl-C, SIGTERM or SIGHUP prints that the same command will resume and requests a stop; one that
- * comes seconds later ends the program. */
+/* From now on the first Ctrl-C, SIGTERM or SIGHUP prints that the same command will resume and requests a stop; one
+ * that comes two seconds later or more ends the program. */
 void mq_job_resumable(void);
 bool mq_job_stopped(void);
 /* After all is written: ends the program by the signal that was caught; returns if there was none. */
@@ -160,8 +160,8 @@ void mq_job_end_stopped(void);
  * (date, host, versions), which `run` ignores. */
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err);
 enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err);
-/* Reads the question of a search's folder from DIR/run.ini; options of `argv` override it. MQ_EINPUT: not a search's
- * folder. */
+/* Reads the question of a search's folder from DIR/run.ini; options of `argv` override it. MQ_EINPUT: no folder
+ * of a search. */
 enum mq_status mq_asked_of_folder(const char *dir, int argc, char **argv, struct mq_arena *arena,
 				  struct mq_asked *asked, struct mq_err *err);
 /* Parses options (a struct of `size` bytes). If no model or no platform is given and the plan lies beside a search's
@@ -179,8 +179,9 @@ const char *mq_text_s(double seconds, char text[32]);
 const char *mq_text_usd(double usd, char text[32]);
 const char *mq_text_B(double bytes, char text[32]);
 
-/* Step times of a plan under jitter (schedule/jitter.h), for printing: those of jitter->draws samples, as drawn and sorted. none: a sample has no step time; `refused` has its verdict,
- * and the status is MQ_OK. The seed is the session's. All lives in the session's arena. */
+/* Step times of a plan under jitter (schedule/jitter.h), for printing: jitter->draws samples, as drawn and sorted.
+ * none: a sample has no step time; `refused` has its verdict, and the status is MQ_OK. The seed is the session's. All
+ * lives in the session's arena. */
 struct mq_jitter_samples {
 	uint32_t n;
 	double *step_s, *sorted_s;
@@ -198,14 +199,14 @@ struct mq_goodput mq_session_goodput(const struct mq_session *session, const str
 
 /* ---- ranks.c: one search's simulations and screens on several machines ----------------------------------------
  *
- * Under mpirun or Slurm the first rank searches, the others judge and screen plans for it, each as many at once as it
- * has workers.
+ * Under mpirun or Slurm the first rank searches and the others judge and screen plans for it, each as many at once as
+ * it has workers.
  *
- * Ranks exchange files in DIR/ranks, a folder that all share: N.judge holds a plan, N.screen one or several, N (from 1)
- * is the number of this group, N.got holds its results; all are written atomically. A rank that answers group N locks
- * byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives. Locks end with their process, so another
- * rank answers a lost rank's group. No rank calls MPI, whose waiting calls spin a core. Results do not depend on which
- * rank answered. */
+ * Ranks exchange files in DIR/ranks, a folder that all share: N.judge holds a plan, N.screen one or several, N (from
+ * 1) is the number of this group, N.got holds its results; all are written atomically. A rank that answers group N
+ * locks byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives. Locks end with their process, so
+ * another rank answers a lost rank's group. No rank calls MPI, whose waiting calls spin a core. Results do not depend
+ * on the rank. */
 struct mq_ranks;
 
 /* This process's rank, and *n ranks, from the environment of Open MPI, Slurm or MPICH; NULL: a single process. */

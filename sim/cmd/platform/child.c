@@ -12,7 +12,7 @@
 #include "executors/simgrid/conductor.h"
 #include "hardware/platform/platform.h"
 
-/* The error is SimGrid's first line, or our commands' last. */
+/* The error is SimGrid's first line if it aborted, else the last line, our command's. */
 static void read_message(char *said, bool aborted, struct mq_err *err)
 {
 	err->text[0] = '\0';

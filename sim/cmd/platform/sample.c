@@ -3,7 +3,8 @@
 
 enum { ALL_PAIRS = 128 }; /* up to this number of devices, all pairs */
 
-/* The first, second and last devices of machines at growing distances, which covers every level of a regular fabric. */
+/* All devices of a small platform; else devices at equal steps, the first ones, and those at 1, 2, 4, ... from both
+ * ends, which covers every level of a regular fabric. */
 void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_platform_sample *sample)
 {
 	uint32_t n = cluster->n_devices;

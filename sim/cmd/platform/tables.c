@@ -2,8 +2,9 @@
  * unlikely values.
  *
  * The bisection bandwidth is that of a permutation: each device of the first half (in rank order) exchanges with its
- * partner in the second, all at once, limited by the link with the most traffic for its bandwidth. It is a lower bound
- * of the true bisection, below it if ranks are placed badly. SPDX-License-Identifier: Apache-2.0 */
+ * partner in the second, all at once, limited by the link with the most traffic for its bandwidth. Its halves follow
+ * rank order, so it is not the minimum over all halves, and it depends on the placement of ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* words.h - shared by the words of `maquette platform`. A child process reads files, because SimGrid aborts on invalid
- * XML and hwloc crashes. SPDX-License-Identifier: Apache-2.0 */
+/* words.h - shared by the sub-commands of `maquette platform`. A child process reads files, because SimGrid aborts on
+ * invalid XML and hwloc crashes. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_PLATFORM_WORDS_H
 #define MQ_CMD_PLATFORM_WORDS_H
 
@@ -9,8 +9,7 @@
 #include "maquette/cluster.h"
 
 /* Runs this program again as `maquette platform WORD ARGS...` with its standard output, and waits. The child's exit
- * status becomes the status, its last line on stderr the message; a child aborted by a library is bad input in
- * `file`. */
+ * status becomes the status, its last line on stderr the message; if a library aborts it, `file` is bad input. */
 enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv, struct mq_err *err);
 
 /* In the child: loads the platform, or builds it from its keys with `calib`, and computes the routes of the sampled

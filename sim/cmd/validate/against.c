@@ -1,9 +1,9 @@
 /* against.c - `validate DIR --against TRACE...`: compares the trace of a real step with the predicted step of the best
  * plan, class by class.
  *
- * Rank n of a trace is device n of the plan. Of several traces the means count. Predicted kernels include the time in
- * which they wait for the host, so idle time is compared as a whole. Traces without start times have no exposed and
- * idle time. Communicators match by their ranks if all calls have them, else by size; layers by number. The comparison
+ * Rank n of a trace is device n of the plan. Several traces are averaged. Predicted kernels include the time in which
+ * they wait for the host, so idle time is compared as a whole. Traces without start times have no exposed and idle
+ * time. Communicators match by their ranks if all calls have them, else by size; layers by number. The comparison
  * assumes, without a check, that the plan is the one that ran. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>

@@ -39,8 +39,8 @@ struct mq_samples {
 };
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err);
 
-/* Writes the platform file of a GPU node with a folder of samples: from the topology there, else a usual machine.
- * Prints which. */
+/* Writes the platform file of a GPU node with a folder of samples: from the topology there, else as a usual machine;
+ * prints which of the two. */
 struct mq_node_gpus {
 	struct mq_calibration *fit; /* gets the links between its GPUs */
 	const char *samples;

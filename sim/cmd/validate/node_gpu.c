@@ -11,8 +11,8 @@
 #include "cmd/validate/dir.h"
 #include "hardware/platform/import.h"
 
-/* Sets the links of the measured type: from its shipped calibration, else PCIe 4 and the NVLink bandwidth of a large
- * message. */
+/* Sets the links of the measured type: from its shipped calibration, else PCIe 4 and the NVLink speed of
+ * a large message. */
 static void join(const struct mq_calib *calib, struct mq_calibration *fit)
 {
 	const struct mq_device_calib *known = mq_calib_type(calib, fit->device.name);

@@ -95,8 +95,8 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
  * DIR/against.csv, and the traces' collectives to DIR/calls.csv. */
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
 				     struct mq_err *err);
-/* Compares the first plan's memory, on the device nearest its limit, with a PyTorch snapshot: table and
- * DIR/memory.csv. */
+/* Compares the first plan's memory, on its fullest device, with a PyTorch snapshot: prints a
+ * table, writes DIR/memory.csv. */
 enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir, struct mq_err *err);
 
 #endif

@@ -326,7 +326,7 @@ static void print_best(struct mq_validation *v)
 }
 
 /* Intervals are factors, so they apply to the corrected prediction as to the first. Disturbed samples measure other
- * programs, so a plan with only such samples does not count. */
+ * programs, so plans with fewer than three undisturbed ones are only counted. */
 static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
 	uint32_t covered = 0, with = 0, weak = 0;

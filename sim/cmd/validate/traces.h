@@ -37,8 +37,8 @@ struct mq_logs {
 bool mq_logs_probe(const char *path);
 /* MQ_EINPUT: an unreadable log, or one with other ranks than earlier logs of its group. */
 enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena, struct mq_err *err);
-/* names: "CLASS", "WITHIN,BETWEEN", or NULL. MQ_EINPUT: not one name per group; links between nodes have no default
- * name. */
+/* names: "CLASS", "WITHIN,BETWEEN", or NULL. MQ_EINPUT: not one name per group; only links inside a node
+ * have a default. */
 enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_arena *arena, struct mq_err *err);
 
 #endif

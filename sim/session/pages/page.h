@@ -1,6 +1,6 @@
 /* page.h - report.html, the page that commands write to their folder: one file that loads nothing. Its frame, style and
- * script are plots/report.html, report.css and report.js, read when the page is written.
- * SPDX-License-Identifier: Apache-2.0 */
+ * script are plots/report.html, report.css and report.js, read when the page is written. Also the tables of the folder
+ * as JSON. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_PAGES_PAGE_H
 #define MQ_SESSION_PAGES_PAGE_H
 
