@@ -16,7 +16,8 @@ static double total(const struct mq_expert_load *l)
 	return sum;
 }
 
-/* Load of the fullest rank / the mean; rank r of `ep` has the experts from r n / ep on. */
+/* Load of the fullest rank over the mean, each expert up to its capacity; rank r of `ep` has experts from r n
+ * / ep on. */
 static double counted(const struct mq_expert_load *l, double ep)
 {
 	double mean = total(l) / l->n, most = 0, each = l->n / ep;

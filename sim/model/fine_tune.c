@@ -4,11 +4,10 @@
  * of a GEMM (queries alone) are one pair per part, of its columns. Tensor parallelism splits them as Megatron's
  * ParallelLinearAdapter: the first as the GEMM itself, the second by columns.
  *
- * Gradients flow back as far as the first trained op: ops before it have no backward pass. A frozen GEMM computes the
- * gradient of its input alone, so its input is not saved for it.
+ * Gradients flow back to what is trained and no further: an op has no backward pass if nothing is trained in it or
+ * before it. A frozen GEMM computes the gradient of its input alone, so its input is not saved for it.
  *
- * Not modelled: adapters of convolutions, embeddings and the head; DoRA.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: adapters of convolutions, embeddings and the head; DoRA. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/fine_tune.h"
 
 #include <fnmatch.h>
@@ -357,7 +356,8 @@ static void settle_op(struct mq_model *m, uint32_t id, bool reached, bool input)
 		op->saved -= op->output;
 }
 
-/* Removes the backward pass of ops before the first trained op, and the unneeded part of the others'. */
+/* Removes the backward pass of ops with nothing trained in or before them, and the unneeded part of the others'. False:
+ * nothing is trained. */
 static bool settle(struct mq_model *m, struct mq_arena *arena)
 {
 	bool *reached = mq_arena_array(arena, m->n_ops, bool), any = false;

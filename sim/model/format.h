@@ -1,5 +1,5 @@
-/* format.h - the interfaces of models: each file sim/model/builders/NAME.c exports mq_builder_NAME, each file
- * sim/model/formats/NAME.c mq_format_NAME. SPDX-License-Identifier: Apache-2.0 */
+/* format.h - interfaces of builders of models and of formats of model files: each file sim/model/builders/NAME.c
+ * exports mq_builder_NAME, each file sim/model/formats/NAME.c mq_format_NAME. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMAT_H
 #define MQ_MODEL_FORMAT_H
 
@@ -45,7 +45,7 @@ const char **mq_model_names(struct mq_arena *arena);
 bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is);
 
 /* Replaces the path of a PEFT adapter_config.json, or "qlora[:...]", by the text that mq_tuning_read takes; leaves
- * other texts. */
+ * other texts unchanged. */
 enum mq_status mq_tuning_resolve(const char **text, struct mq_arena *arena, struct mq_err *err);
 
 /* Writes a model as a graph for both modes, for any sequence length if its amounts are polynomials of it. */

@@ -70,7 +70,7 @@ static double draw(const struct mq_sequence_packing *d, struct mq_rng *rng)
 	return fmax(1, round(length));
 }
 
-/* Sum of the squares of the document lengths / square of the sequence length. */
+/* Sum of the squares of the document lengths over the square of the sequence length. */
 static double squares(const struct mq_sequence_packing *d, uint32_t sequence)
 {
 	double sum = 0, begin = 0;
@@ -121,7 +121,7 @@ enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *d, double se
 
 /* ---- work per rank ---------------------------------------------------------------------------------------- */
 
-/* Attention work of tokens `lo` to `hi` of a packed sequence / that of a whole sequence of one document. */
+/* Attention work of tokens `lo` to `hi` of a packed sequence over that of a whole sequence of one document. */
 static double of_tokens(const struct mq_sequence_packing *d, uint32_t sequence, double lo, double hi, bool causal)
 {
 	double sum = 0, begin = 0;
@@ -138,7 +138,7 @@ static double of_tokens(const struct mq_sequence_packing *d, uint32_t sequence, 
 	return sum / (d->seq * d->seq);
 }
 
-/* Work of a replica's fullest rank in a micro-batch / the mean share of whole sequences. */
+/* Work of a replica's fullest rank in a micro-batch over the mean share of whole sequences. */
 static double of_micro_batch(const struct mq_sequence_packing *d, const struct mq_sequence_packing_plan *p,
 			     uint32_t replica, uint32_t m)
 {

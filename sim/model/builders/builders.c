@@ -1,4 +1,4 @@
-/* builders.c - the table of builders, which lists the files of this folder (builders.inc is generated from their names).
+/* builders.c - the table of builders: the files of this folder, in builders.inc, which is generated from their names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * base and big), bart (Lewis et al. 2019) and whisper (Radford et al. 2022).
  *
  * Layers are numbered over both stacks: encoder first, then decoder, whose blocks attend to the encoder's output. T5:
- * pre-RMS norms, no biases, a table of relative positions in the first attention of each stack, one embedding for both
- * sides and the head. transformer: post-layer norms, biases in the MLP (and, as in most code, in attention), fixed sine
- * positions, one shared embedding. BART: as transformer, with GELU, learned positions on each side and a norm after the
- * embedding. Whisper: pre-norms, biases, GELU; its encoder reads 3000 frames of a spectrogram through two convolutions,
- * the second with stride 2. SPDX-License-Identifier: Apache-2.0 */
+ * RMS norms before each part, no biases, a table of relative positions in the first attention of each stack, one
+ * embedding for both sides and the head. transformer: layer norms after each part, biases in the MLP (and, as in most
+ * code, in attention), fixed sine positions, one shared embedding. BART: as transformer, with GELU, learned positions
+ * on each side and a norm after the embedding. Whisper: norms before each part, biases, GELU; its encoder reads 3000
+ * frames of a spectrogram through two convolutions, the second with stride 2. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -160,7 +160,7 @@ static uint32_t place(struct stacks *s, uint32_t embedding)
 	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.t.hidden) : id;
 }
 
-/* The norm after the last block of a stack, if norms come first in the blocks. */
+/* The norm after the last block of a stack, unless each part has its norm behind it. */
 static uint32_t last_norm(struct stacks *s, const char *prefix, uint32_t x)
 {
 	leave(s, prefix);

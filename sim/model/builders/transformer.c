@@ -34,7 +34,8 @@ static bool flag(uint32_t given, bool otherwise)
 	return given ? given == 2 : otherwise;
 }
 
-/* Takes from the size what the user left out; ffn and head counts only if the hidden size is the published one. */
+/* Takes what the user left out from the published size, except: MLP widths with another hidden size, KV heads with
+ * another hidden size or given heads, expert groups with another number of experts. */
 static void complete(struct options *o, struct options *p)
 {
 	bool wide = !o->t.hidden || o->t.hidden == p->t.hidden;

@@ -235,7 +235,7 @@ static enum mq_status build(const struct mq_json_at *top, const struct options *
 	MQ_TRY(build_other(&at, type, class, request, arena, model, err));
 	if (!*model)
 		return build_stack(top, type, o, t, request, arena, model, err);
-	return o->towers ? mq_hf_towers(top, o->image, t, arena, err) : MQ_OK; /* other builders have no encoders */
+	return o->towers ? mq_hf_towers(top, o->image, t, arena, err) : MQ_OK; /* refuses encoders */
 }
 
 /* path: the specification without its options. */

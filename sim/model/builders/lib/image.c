@@ -24,7 +24,7 @@ static double halo(const struct mq_window *w)
 	return w->kh > w->stride ? ceil((w->kh - w->stride) / 2) * w->in.w * w->in.c : 0;
 }
 
-/* Pixels of whole 4x4 output tiles / pixels of the output, see struct mq_op; 0: Winograd's algorithm does not apply. */
+/* Pixels of whole 4x4 output tiles over pixels of the output, see struct mq_op; 0: no Winograd convolution. */
 static double winograd(const struct mq_window *w)
 {
 	bool applies = w->kh == 3 && w->kw == 3 && w->stride == 1 && w->groups == 1;

@@ -395,8 +395,8 @@ static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input
 }
 
 /* GPT-OSS clamps the two halves of a gated activation's input separately and concatenates them. Per element of both:
- * forward the clamps read and write, as does the concatenation; backward each clamp reads its gradient and its input and
- * writes, and the halves are concatenated (Megatron core's fused_bias_geglu.py). */
+ * forward the clamps read and write, as does the concatenation; backward each clamp reads its gradient and its input
+ * and writes, and the halves are concatenated (Megatron core's fused_bias_geglu.py). */
 static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *e)
 {
 	uint32_t id = expert_step(net, "experts.clamp", up, e, 2 * e->ffn, &(struct mq_step){ 1, 2, 2, 2, 5, 1 });
@@ -406,10 +406,10 @@ static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *
 }
 
 /* Megatron core's experts.py adds the bias of each expert's output, weighted by the routing in fp32, expert by expert,
- * then concatenates and rounds. Traffic in 16-bit elements, forward: the GEMM is written (2), it and the output are read
- * (3) and their sum written (2); the concatenation reads and writes (4), as does the rounding (3). Backward: widening
- * (3), gradient of the output (3), concatenation (2); gradient of the GEMM by the weight (4) and its sum (2), by the bias
- * (4) and its sum (2). */
+ * then concatenates and rounds. Traffic in 16-bit elements, forward: the GEMM is written (2), it and the output are
+ * read (3) and their sum written (2); the concatenation reads and writes (4), as does the rounding (3). Backward:
+ * widening (3), gradient of the output (3), concatenation (2); gradient of the GEMM by the weight (4) and its sum (2),
+ * by the bias (4) and its sum (2). */
 static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
 {
 	uint32_t id = expert_step(net, "experts.bias", down, e, width, &(struct mq_step){ 1, 2, 7, 7, 20, 0 });

@@ -1,12 +1,13 @@
 /* layers.h - the ops of transformers, with exact shapes, FLOPs and bytes.
  *
  * Saved activations (`saved`) are counted at the op on whose device they are: a norm saves its input and its output
- * (which the next GEMM needs), as does an activation, attention its Q, K, V and output, a residual its dropout mask. So a
- * split divides exactly what Megatron divides: Korthikanti et al., "Reducing activation recomputation in large
+ * (which the next GEMM needs), as does an activation, attention its Q, K, V and output, a residual its dropout mask. So
+ * a split divides exactly what Megatron divides: Korthikanti et al., "Reducing activation recomputation in large
  * transformer models" (2022), s b h (10 + 24/t + 5 a s/(h t)) bytes per layer, with sequence parallelism all over t.
  *
- * FLOPs of other ops than GEMMs are counted as in the ONNX reader: 1 per element for additions, 4 to 8 for norms and
- * activations, 5 for softmax. Rotary embedding is part of attention and moves no bytes here. SPDX-License-Identifier: Apache-2.0 */
+ * FLOPs of ops other than GEMMs are counted as in the ONNX reader: 1 per element for additions, 4 to 8 for norms and
+ * activations, 5 for softmax. Rotary embedding is part of attention and moves no bytes here.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_LAYERS_H
 #define MQ_MODEL_BUILDERS_LIB_LAYERS_H
 
@@ -28,7 +29,7 @@ struct mq_net {
 
 void mq_net_begin(struct mq_net *net, struct mq_arena *arena, const char *name);
 struct mq_op *mq_net_at(struct mq_net *net, uint32_t op);
-/* An op without FLOPs and bytes, named prefix + name. */
+/* Adds an op without FLOPs and bytes, named prefix + name. */
 uint32_t mq_net_add(struct mq_net *net, enum mq_op_kind kind, const char *name);
 /* Connects src to dst by a tensor of `width` features per row. */
 void mq_net_join(struct mq_net *net, uint32_t src, uint32_t dst, double width);
@@ -37,7 +38,7 @@ void mq_net_join(struct mq_net *net, uint32_t src, uint32_t dst, double width);
 uint32_t mq_net_by_head(struct mq_net *net, uint32_t op, double heads, bool serial);
 /* Ties the weights of an op to those of another. */
 void mq_net_tie(struct mq_net *net, uint32_t op, uint32_t owner);
-/* The latest edge carries no gradient. */
+/* Marks the latest edge: no gradient flows back over it. */
 void mq_net_no_grad(struct mq_net *net);
 
 /* An element-wise op (or MQ_OP_SCAN) as wide as its input, with FLOPs and elements moved per element. */
@@ -76,8 +77,7 @@ struct mq_attention {
 uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, uint32_t memory,
 			  const struct mq_attention *a);
 
-/* Turns fused attention into one that stores its scores: m x n per head, with `dropout` also the mask and the output of
- * dropout. */
+/* Turns fused attention into one that stores its scores, m x n per head, and with dropout also its mask and output. */
 void mq_op_store_scores(struct mq_op *op);
 
 struct mq_experts {

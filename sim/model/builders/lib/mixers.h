@@ -4,12 +4,12 @@
  * (chunked state-space product) -> gate (RMS norm of the output times SiLU(z)) -> out_proj (GEMM). Tensor parallelism
  * divides the heads.
  *
- * The scan counts its five kernels, which exchange everything through memory because chunks share a state: per token and
- * chunk of Q, with G groups, state N and width D = heads * head_dim
+ * The scan counts its five kernels, which exchange everything through memory because chunks share a state: per token
+ * and chunk of Q, with G groups, state N and width D = heads * head_dim
  *   FLOP   2 Q (G N + D) in the chunk, 4 N D for the states
  *   moved  3 D + 4 G N, the GEMMs C B' (2 Q G twice) and the fp32 states (2 N D / Q, four times)
  * The backward pass recomputes states and convolution and moves twice as much in addition. The kernels reach a device's
- * scan_share of the memory bandwidth.
+ * scan_share of the speed of memory-bound kernels.
  *
  * Mamba-1 (Gu and Dao 2023): in_proj -> conv -> x_proj (to step sizes of a low rank, B and C) -> dt_proj -> scan, one
  * kernel (selective_scan_fwd) that reads and writes only activations: 9 N D FLOP and 4 D + 2 N moved per token -> gated
@@ -28,9 +28,9 @@
  *
  * Lightning attention (Qin et al. 2024; MiniMax-01): Q, K, V and gate (GEMM), blocks of B = 256 tokens with
  *   FLOP   2 B (K + V) + 4 K V        moved  3 K + 3 V + 2 K V / B
- * Short convolution (LFM2): in (GEMM to B, C, x) -> conv between two gates -> out (GEMM).
- * These scans too reach a device's scan_share of the bandwidth, measured on Mamba-2 alone. Tensor parallelism divides the
- * heads. SPDX-License-Identifier: Apache-2.0 */
+ * Short convolution (LFM2): in (GEMM to B, C, x) -> conv between two gates -> out (GEMM). These scans have the same
+ * scan_share, which was measured on Mamba-2 alone. Tensor parallelism divides the heads.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_MIXERS_H
 #define MQ_MODEL_BUILDERS_LIB_MIXERS_H
 

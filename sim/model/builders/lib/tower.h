@@ -17,7 +17,7 @@ struct mq_tower {
 	double stem;                      /* elements of a patch */
 	double stem_param;                /* weights of the patch embedding, if more than stem x hidden; else 0 */
 	uint32_t joined;                  /* patches merged into one token */
-	uint32_t tokens;                  /* of the text that hold the image */
+	uint32_t tokens;                  /* placeholder tokens of the text for one image or sound */
 	uint32_t widths[MQ_TOWER_WIDTHS]; /* of the projector: input width, then one per GEMM; ended by 0 */
 	uint32_t gated;                   /* width of a gated MLP behind them; 0 = none */
 	uint32_t projectors; /* number of projectors: one, and those that feed the first layers (DeepStack) */

@@ -133,9 +133,9 @@ static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, u
 	return best;
 }
 
-/* Multi-head latent attention (DeepSeek-V2, 2024) in its training form: low-rank projections with norms make Q, and K and
- * V; every tensor-parallel rank computes them in full. The rotary part of K, shared by all heads, counts with each
- * head's K. */
+/* Multi-head latent attention (DeepSeek-V2, 2024) in its training form: low-rank projections with norms make Q,
+ * and K and V; every tensor-parallel rank computes them in full. Each head's K includes the rotary part of K,
+ * which all heads share. */
 static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input, bool indexed)
 {
 	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;

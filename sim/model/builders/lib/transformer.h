@@ -11,9 +11,8 @@ struct mq_tower;
 struct mq_rope {
 	const char *kind; /* "yarn", "llama3", "linear", ...; NULL = no scaling */
 	double factor;
-	uint32_t length; /* context length before scaling, tokens */
-	double fast,
-		slow; /* YaRN: beta_fast, beta_slow: rotations in `length` above which nothing, below which all is scaled */
+	uint32_t length;           /* context length before scaling, tokens */
+	double fast, slow;         /* YaRN's beta_fast, beta_slow: no scaling above so many rotations, full below */
 	double mscale, mscale_all; /* YaRN of DeepSeek: mscale, mscale_all_dim */
 	double attention;          /* YaRN: attention factor, if it does not follow from `factor` */
 	bool unrounded;            /* YaRN: the range between both is not truncated to integers */
@@ -48,7 +47,7 @@ struct mq_transformer {
 	const char *mixers, *feeds;
 	struct mq_mamba mamba;
 	struct mq_linear linear; /* D, L, C */
-	/* Sparse attention (DeepSeek-V3.2): index_heads narrow heads score all keys, a query sees the index_keys best. */
+	/* Sparse attention (DeepSeek-V3.2): index_heads narrow heads score all keys, a query sees index_keys. */
 	uint32_t index_heads, index_dim, index_keys;
 	uint32_t local_heads, local_kv_heads, local_head_dim, local_value_dim; /* of layers W; 0 = as elsewhere */
 	uint32_t latent; /* width of tokens in the all-to-all to experts; 0 = hidden */
@@ -71,13 +70,13 @@ struct mq_transformer {
 	bool post_norm;      /* norm after the residual (BERT) */
 	bool output_norms;   /* norms of the outputs of attention and MLP (Gemma 2, OLMo 2) */
 	bool no_input_norms; /* no norms of their inputs (OLMo 2) */
-	bool parallel;       /* attention and MLP in parallel on the stream (GPT-NeoX) */
+	bool parallel;       /* attention and MLP both read the residual stream, in parallel (GPT-NeoX) */
 	bool one_norm;       /* parallel, with one norm for both (GPT-J, Falcon, Command R) */
 	bool output_gate;    /* attention output times a gate as wide as Q (Qwen3-Next) */
 	bool shared_kv;      /* full attention uses K as V (Gemma 4) */
 	bool chunked;        /* chunked attention: no query sees beyond its chunk (Llama 4) */
 	bool embedding_norm; /* norm after the embedding (BLOOM, ModernBERT) */
-	/* For exports alone; the model of costs ignores them. */
+	/* gelu to norm_eps: for exports alone; only rope_part and yarn have an effect on costs. */
 	bool gelu;           /* GeGLU instead of SwiGLU */
 	bool squared;        /* the ReLU is squared */
 	bool softcap;        /* tanh soft caps on scores and logits */

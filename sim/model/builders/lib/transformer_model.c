@@ -52,8 +52,8 @@ static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *
 	return x;
 }
 
-/* One depth d of multi-token prediction: predicts the token d + 1 positions ahead from the stream of depth d - 1 and the
- * embedding of the token before it (DeepSeek-V3 technical report, 2.2). It follows the last layer, on the last stage. */
+/* One depth d of multi-token prediction: predicts the token d + 1 positions ahead from the stream of depth d - 1 and
+ * the embedding of the token before it (DeepSeek-V3 technical report, 2.2). It is on the last stage. */
 static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
 			     uint32_t weights_of_head)
 {

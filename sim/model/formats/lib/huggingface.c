@@ -76,8 +76,8 @@ static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_
 	return MQ_OK;
 }
 
-/* Scaling of rotary embeddings. YaRN scales Q and K by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel
- * (DeepSeek). */
+/* Scaling of rotary embeddings. YaRN scales Q and K by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` are
+ * equal and cancel (DeepSeek). */
 static enum mq_status read_rope(const struct mq_hf_key *keys, const struct mq_json_at *at, const char *name,
 				struct mq_hf_config *c, struct mq_arena *arena, struct mq_err *err)
 {
@@ -373,7 +373,7 @@ const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, 
 	return list;
 }
 
-/* The "_text" of a multimodal family's text part may be missing. */
+/* Is it the family's model_type, or that without the "_text" of a multimodal model's text part? */
 static bool is_type(const struct mq_hf_family *f, const char *type)
 {
 	size_t n = strlen(type);

@@ -6,7 +6,7 @@
 #include "base/csv.h"
 #include "model/formats/lib/huggingface.h"
 
-/* A configuration: the description it becomes, and values of keys that only count in combination. */
+/* A configuration: the description it becomes, and values of keys that fill its fields only in combination. */
 struct mq_hf_config {
 	struct mq_transformer t;
 #define X(type, name) type name;
@@ -43,7 +43,7 @@ struct mq_hf_family {
 	uint32_t dialects;
 	struct mq_hf_config start;
 	const struct mq_hf_key *keys; /* of all families; the last has no name */
-	const struct mq_csv *others;  /* keys without effect: huggingface_other_keys.csv */
+	const struct mq_csv *others;  /* huggingface_other_keys.csv: without effect, or not modelled */
 };
 
 /* The configuration of which the reader makes this description. */
