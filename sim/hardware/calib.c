@@ -153,7 +153,7 @@ static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const s
 	return false;
 }
 
-/* A sibling's value, rescaled by clock: kernels take equal cycles on both. Host times (launch_...) are not rescaled. */
+/* A sibling's value, times rescaled by the clocks: kernels take equal cycles on both. Host times (launch_...) stay. */
 static double scaled(const struct mq_link_calib *from, const struct mq_link_calib *to,
 		     const struct mq_calib_field *field)
 {
@@ -350,8 +350,7 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
 			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
 
-			if (!entry && d->mem_bw_Bps > 0 &&
-			    d->memory_B > 0) { /* a type that only the platform describes */
+			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0) { /* only the platform describes it */
 				struct mq_device_calib own;
 
 				mq_calib_describe(&own, mq_arena_strdup(calib->arena, d->type), d->kind, d->speed_flops,

@@ -38,8 +38,7 @@ enum mq_attention_type { MQ_ATTENTION_16_BIT, MQ_ATTENTION_FP8, MQ_ATTENTION_MXF
 enum { MQ_ATTENTION_WIDTHS = 3, MQ_MAX_GENERATIONS = 12 };
 
 struct mq_attention_rates {
-	double forward[MQ_ATTENTION_WIDTHS],
-		backward[MQ_ATTENTION_WIDTHS]; /* share of peak at widths of 64, 128, 256 */
+	double forward[MQ_ATTENTION_WIDTHS], backward[MQ_ATTENTION_WIDTHS]; /* share of peak at 64, 128, 256 wide */
 	double start[2]; /* start-up cost of a tile in keys: forward, backward; 0 = no such kernels */
 	double tail;
 };
@@ -137,8 +136,8 @@ enum mq_per {
 	MQ_PER_ELEMENT,
 	MQ_PER_WEIGHT,
 	MQ_PER_ROW,
-	MQ_PER_LOOKED
-}; /* LOOKED: per element of the distinct rows looked up */
+	MQ_PER_LOOKED, /* per element of the distinct rows looked up */
+};
 
 struct mq_part_pass {
 	double moved, moved_B; /* read and written: elements of the training type, bytes */
@@ -191,8 +190,8 @@ struct mq_nccl {
 	double ll_max[MQ_N_ARCHS], ll_max_net[2]; /* ll_max_net: for 2 and more nodes */
 	double tree_ll128_max[MQ_N_ARCHS][3], tree_max[MQ_N_ARCHS][3], nvls_tree_max[MQ_N_ARCHS][3];
 	double tree_factor[MQ_N_PROTOS][MQ_NCCL_SIZES]; /* at 64 B, 128 B ... 256 MB */
-	double intra_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS],
-		inter_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS]; /* descending, then 0 */
+	/* Descending, then 0. */
+	double intra_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS], inter_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS];
 	/* One NVLink: lowest compute capability, B/s as NCCL counts, nominal B/s. */
 	double nvlink[MQ_NCCL_NVLINKS][3];
 };

@@ -57,8 +57,8 @@ enum mq_fabric mq_platform_spec_network(const struct mq_platform_spec *spec);
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word without key. */
 enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
 				      struct mq_err *err);
-/* The device types of the keys' platform, each once, in rank order, NULL-terminated; none if the keys describe no
- * platform. */
+/* The device types of the keys' platform, each once, in rank order, NULL-terminated; none if the keys
+ * make no platform. */
 const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 					  struct mq_arena *arena);
 /* Machines of one kind, in rank order as in the keys. */
@@ -70,11 +70,11 @@ struct mq_platform_group {
 enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
 				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
 				       struct mq_err *err);
-/* Writes the platform to a file, as XML or, where the keys that it was made of are given, as these: of such a file
- * (MQ_PLATFORM_KEYS) mq_platform_build_file builds the cluster. Device types are those of `calib`, by name or alias; any
- * other needs `tflops`. Options of a device (`tflops`, `memory_GB`, ...) become its calibration, a file beside the
- * platform (mq_platform_calib_path). MQ_EINPUT: unknown device type, impossible combination, disk full (the file is
- * removed). */
+/* Writes the platform to a file: as XML if `keys` is NULL, else as the keys that `spec` was read from, for
+ * mq_platform_build_file (its name ends in MQ_PLATFORM_KEYS). Device types are those of `calib`, by name or alias;
+ * any other needs `tflops`. Options of a device (`tflops`, `memory_GB`, ...) become its calibration, a file beside
+ * the platform (mq_platform_calib_path). MQ_EINPUT: unknown device type, impossible combination, disk full
+ * (removes the file). */
 enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
 				    const char *path, struct mq_err *err);
 /* As XML to an open file. */
@@ -83,7 +83,7 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 
 /* The suffix of a file of keys. */
 #define MQ_PLATFORM_KEYS ".keys"
-/* MQ_EINPUT: no platform can be made of these keys, as mq_platform_spec_parse and mq_platform_generate say. */
+/* Checks that a platform can be made of the keys. Errors: as mq_platform_spec_parse and mq_platform_generate. */
 enum mq_status mq_platform_keys_check(const char *keys, const struct mq_calib *calib, struct mq_err *err);
 /* FILE.calib.json of FILE.xml or FILE.keys: calibrations loaded with the platform, if the file exists. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);

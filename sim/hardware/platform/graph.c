@@ -51,7 +51,8 @@ static bool is_first_of_kind(const struct mq_cluster *c, uint32_t device)
 	return true;
 }
 
-/* The machines to draw: the first ones and the last; in a mix, half of them the first of each type. */
+/* The devices to draw: all of a small platform; else some of each of the first machines and of the last; in a mix, half
+ * as many of the first machine of each type. */
 static void choose(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
@@ -79,7 +80,7 @@ static bool is_other_way(const char *up, const char *down)
 	       !strncmp(up, down, n - 3);
 }
 
-/* The other direction of a duplex link. Links are sorted by name, so it is a neighbour. */
+/* The other direction of a duplex link; MQ_NONE: none. Links are sorted by name, so it is a neighbour. */
 static uint32_t other_way(const struct mq_cluster *c, uint32_t link)
 {
 	for (uint32_t i = link ? link - 1 : 0; i <= link + 1 && i < c->n_links; i++)

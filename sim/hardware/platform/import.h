@@ -32,8 +32,8 @@ struct mq_import_report {
 	char unused[256];      /* names of unused parts of the file; "" = none */
 };
 
-/* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: neither of the formats, broken, no device, device type
- * needed or unknown, cannot write. */
+/* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: a file of none of the formats or an invalid one, no device,
+ * device type missing or unknown, output not writable. */
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
 				  struct mq_import_report *report, struct mq_err *err);
 

@@ -1,6 +1,6 @@
 /* import_nccl.c - the XML that NCCL writes to NCCL_TOPO_DUMP_FILE, and that maquette-replay writes from NVML (marked by
- * <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network
- * cards), <gpu> with <nvlink target= count=>, and <net speed=> in Mb/s.
+ * <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network cards), <gpu> with
+ * <nvlink target= count=>, and <net speed=> in Mb/s.
  *
  * NVLinks whose target class is 0x068000 end in an NVSwitch. RCCL writes <xgmi target= count=> for AMD's links.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -213,7 +213,8 @@ static enum mq_status read_ib_line(struct graph *g, const char *line, uint32_t *
 
 /* ---- levels, units, pods ------------------------------------------------------------------------ */
 
-/* Numbers the levels of switches from the leaves up. A switch of many switches is no leaf for its few hosts. */
+/* Numbers the levels of switches from the leaves up. A switch with more than four times as many links to switches as to
+ * hosts is no leaf. */
 static enum mq_status find_levels(struct graph *g, uint32_t *levels, struct mq_err *err)
 {
 	bool more = true;
@@ -291,8 +292,8 @@ static uint32_t usual_ports(const struct graph *g)
 	return best;
 }
 
-/* Machines of each unit, at its root: the named ones, else as many as one of its leaves has. Hosts with at most half
- * the usual ports do not count: they are storage and management nodes. */
+/* Machines of each unit, at its root: the number of named ones or that of its largest leaf, whichever is larger. Hosts
+ * with at most half the usual ports do not count: they are storage and management nodes. */
 static void count_hosts(struct graph *g)
 {
 	uint32_t *named = mq_arena_array(g->arena, g->n, uint32_t), *most = mq_arena_array(g->arena, g->n, uint32_t);

@@ -296,8 +296,8 @@ static double count_radical(const char *list)
 }
 
 /* Refuses what is no description of hardware: a <config> writes files and changes SimGrid's engine, an <include> and
- * names of profiles read files, an <actor> starts a function; and cluster tags with too many hosts, which SimGrid would
- * create first. */
+ * names of profiles read files, an <actor> starts a function; and cluster tags with too many hosts, all of which
+ * SimGrid would create before it reads on. */
 static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, struct mq_err *err)
 {
 	static const char hardware[] =

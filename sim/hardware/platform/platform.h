@@ -36,7 +36,8 @@ bool mq_platform_is_built(const struct mq_platform_spec *spec);
  * is borrowed. MQ_EINPUT: as mq_platform_generate. */
 enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				 struct mq_arena *arena, struct mq_cluster **cluster, struct mq_err *err);
-/* Builds the cluster of a file of keys (mq_platform_generate); calib: the same as when it was written. */
+/* Is it a file of keys (mq_platform_generate), by its name? Builds its cluster; calib: the same as when it was
+ * written. */
 bool mq_platform_is_keys(const char *path);
 enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
 				      struct mq_cluster **cluster, struct mq_err *err);

@@ -1,5 +1,5 @@
-/* spec.h - values derived from the options of a generated platform: private to the generator.
- * SPDX-License-Identifier: Apache-2.0 */
+/* spec.h - values derived from the options of a generated platform, its fabric and its machines: private to the
+ * generator. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_SPEC_H
 #define MQ_HARDWARE_PLATFORM_SPEC_H
 
@@ -15,7 +15,7 @@ struct mq_gen_group {
 	const struct mq_device_calib *known; /* NULL: a type without calibration */
 	const char *type;
 	uint32_t first_node, nodes, gpus, nics, sockets, switches;
-	uint32_t tray; /* GPUs of a machine with its own ports; an nvl72 domain has several machines */
+	uint32_t tray; /* GPUs that `nics` ports serve: of a machine, of which an nvl72 domain has several */
 	uint32_t intra;
 	double tflops, nvlink_GBps, pcie_GBps, nic_GBps;
 	double memory_B, mem_bw_Bps; /* for a type without calibration; else 0 */

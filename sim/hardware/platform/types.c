@@ -1,6 +1,5 @@
 /* types.c - reads the device types of a platform file without loading it, since defaults of a question depend on them.
- * Errors in the file are reported when it is loaded.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Errors in the file are reported when it is loaded. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/generate.h"
 
 #include <string.h>

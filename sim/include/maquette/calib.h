@@ -58,7 +58,8 @@ struct mq_link_calib {
 	const char *source;
 	const char *const *sibling; /* classes whose values can replace its own, NULL-terminated; NULL = none */
 	const char *const **fitted; /* [fields] tables that a value was fitted to, NULL-terminated; NULL = none */
-	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS]; /* index: enum mq_coll_kind, then MQ_CALL_P2P */
+	/* Measured times of calls of 8^1 .. 8^9 bytes, see collectives/measured.c; enum mq_coll_kind, then MQ_CALL_P2P */
+	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS];
 #define MQ_LINK(field, ...) double field;
 #define MQ_CALL(...)
 #include "maquette/calib_link.def"
