@@ -25,7 +25,7 @@ static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
 	return mq_bad(err, "no step time: it does not follow from '%s'", r->unit);
 }
 
-/* Checks counts: machines and degrees, at most the number of devices; dimensions of the model. */
+/* Checks that machines and degrees (at most MAX_GPUS) and dimensions of the model are counts. */
 static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 {
 	const struct {
@@ -110,8 +110,7 @@ enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
 /* ---- training options ---------------------------------------------------------------------------- */
 
-/* The data type of a row's precision ("bf16", "mixed fp16", "MXFP8"); if empty, the 16-bit type that all devices
- * have. */
+/* The data type of a row's precision ("bf16", "mixed fp16", "MXFP8"); if empty, a 16-bit type that all devices have. */
 static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 {
 	static const struct {
@@ -226,8 +225,7 @@ static enum mq_status make_job(const struct mq_score_options *o, struct mq_case 
 	c->job.analytic = !strcmp(o->executor, "analytic");
 	c->job.max_tasks = o->row_tasks;
 	c->job.memory_high = mq_trust_memory(o->trust, &own).high;
-	c->job.asked.time_oom =
-		c->run->step_time_s > 0; /* the run fitted in memory, so it is timed even if the model says OOM */
+	c->job.asked.time_oom = c->run->step_time_s > 0; /* it fitted: time it even if the model says OOM */
 	return MQ_OK;
 }
 
@@ -241,8 +239,7 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *ru
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
 
-	for (int i = 0; i < N_CHECKS && !(n && run->bad);
-	     i++) /* stops at a bad cell, which later checks would call empty */
+	for (int i = 0; i < N_CHECKS && !(n && run->bad); i++) /* later checks would call a bad cell empty */
 		if (checks[i](run, &err) != MQ_OK)
 			why[n++] = mq_arena_strdup(o->arena, err.text);
 	if (run->bad)

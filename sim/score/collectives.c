@@ -21,7 +21,7 @@
 #include "score/fabrics.h"
 #include "maquette/collective.h"
 
-#define SKEW        1.4  /* factor on the channels' launch time that the first GPUs wait for */
+#define SKEW        1.4  /* factor on the launch time of the channels, for which the first GPUs wait */
 #define SPIKE       1.5  /* factor on both neighbours' times */
 #define SPIKE_BYTES 1024 /* up to this size */
 #define ALIGNMENT   16.0 /* bytes per access of a copy */

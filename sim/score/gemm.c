@@ -66,8 +66,7 @@ static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, const s
 	return MQ_OK;
 }
 
-/* short: `calls` GEMMs three times and three replays of their graph, then six timed replays; 1s: replays for a
- * second. */
+/* short: `calls` GEMMs three times and three replays of their graph, then six timed replays; 1s: replays for 1 s. */
 static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
 {
 	double calls;
@@ -152,7 +151,8 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	return MQ_OK;
 }
 
-/* Tiles in column order read the first operand once per column, from memory if it exceeds the L2 cache. */
+/* Kernels that go through tiles column by column read the first operand once per column of tiles, from memory if it
+ * exceeds the L2 cache. */
 static double row_time(const struct mq_device_calib *d, const struct gemm_row *r)
 {
 	struct mq_device_calib own = *d;

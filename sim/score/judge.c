@@ -110,8 +110,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	const struct mq_plan **plan = mq_arena_array(&scratch, g->n, const struct mq_plan *);
 	struct mq_result *result = mq_arena_array(&scratch, g->n, struct mq_result);
 	struct mq_index *questions = mq_index_new(&scratch);
-	uint32_t *answer = mq_arena_array(&scratch, g->n, uint32_t),
-		 n = 0; /* of each row, its index among n questions */
+	uint32_t *answer = mq_arena_array(&scratch, g->n, uint32_t), n = 0; /* a row's index among n questions */
 	const char *calib = mq_arena_printf(&scratch, "%s/calib", o->platforms);
 	struct mq_job first = t->c[g->row[0]].job;
 	struct mq_pool *pool = NULL;

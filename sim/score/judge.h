@@ -36,14 +36,13 @@ bool mq_table_scored(const struct mq_judged_table *table, uint32_t row);
 enum mq_status mq_table_write_jobs(const struct mq_score_options *options, const struct mq_judged_table *table,
 				   const char *dir, struct mq_err *err);
 
-/* ---- ranks: is the order of plans predicted, and what does it cost to run the plan ranked first?
- * ---------------------- */
+/* ---- ranks: is the order of plans predicted, and what does it cost to run the plan ranked first? ----------------- */
 
 /* Scored rows with the same mq_run_group. */
 struct mq_score_group {
 	uint32_t n;
 	double spearman;      /* NaN: fewer than three rows, or all equal */
-	double regret;        /* measured time of the row ranked first / least measured time; NaN: one row */
+	double regret;        /* measured time of the row ranked first over the least; NaN: one row */
 	uint32_t first, best; /* rows of the table: ranked first, measured best */
 };
 

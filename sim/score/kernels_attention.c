@@ -122,8 +122,8 @@ static double ring_backward_s(const struct rank *r, double ranks)
 	return time + r->kv * 4 / r->link_Bps + moved_s(r, (4 + 2) * (r->q + r->kv), 3);
 }
 
-/* Ulysses: Q, K, V and O, or their gradients, are permuted by rank, sent by all-to-all, and permuted by head (yunchang,
- * DeepSpeed-Ulysses). */
+/* DeepSpeed-Ulysses, as in yunchang: Q, K, V and O, or their gradients, are permuted by rank, sent by all-to-all, and
+ * permuted by head. */
 static double exchange_s(const struct rank *r, double ranks)
 {
 	double bytes = (2 * r->q + r->kv) * r->size_B;

@@ -16,7 +16,7 @@
 #include "maquette/cost.h"
 
 enum { CLEARED_B = 256 << 20 };
-/* Host time of an op in eager PyTorch, and of one in autograd, in launches. */
+/* Host time in launches: of an op of eager PyTorch forward, of one backward, of a call of autograd's engine. */
 enum { FORWARD_OPS = 2, BACKWARD_OPS = 3, ENGINE_OPS = 6 };
 
 enum layer { PART, MLP, HEAD, HEAD_CHUNKED, EXPERTS, EXPERTS_LOOP };
@@ -108,7 +108,7 @@ static void head(const struct setting *s, struct times *t, bool backward)
 	head_in(s, t, backward, 1);
 }
 
-/* Number of Liger's chunks: vocabulary / hidden size, with a power of two of rows each. */
+/* Number of Liger's chunks: about vocabulary over hidden size, with a power of two of rows each. */
 static double chunks_of(const struct setting *s)
 {
 	double rows = s->call.elements / s->call.width;
@@ -135,7 +135,7 @@ static void head_chunked(const struct setting *s, struct times *t, bool backward
 	t->ops += chunks * 14;
 }
 
-/* Speed of Triton's GEMMs / the library's: on Hopper they use Ampere's instructions. */
+/* Speed of Triton's GEMMs relative to the library's: on Hopper they use Ampere's instructions. */
 static double grouped_share(const struct setting *s)
 {
 	return s->layer == EXPERTS && s->d->compute_capability >= 90 ? .6 : 1;
@@ -162,8 +162,7 @@ static void experts(const struct setting *s, struct times *t, bool backward)
 	t->ops += 80;
 }
 
-/* One expert after the other: each look-up of an expert's weights makes a full gradient of zeros, which is then
- * added. */
+/* One expert after the other: each look-up of an expert's weights makes and adds a full gradient of zeros. */
 static void experts_loop(const struct setting *s, struct times *t, bool backward)
 {
 	double e = s->of[EXPERTS_OF], weights = 3 * s->call.width * s->of[HIDDEN] * e;

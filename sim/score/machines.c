@@ -98,7 +98,7 @@ static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kin
 	const char *text = c->run->gpu, *item;
 	struct mq_err unknown = MQ_ERR_INIT;
 
-	/* a placement without known devices does not refuse a cell that has them */
+	/* a placement with unknown devices is no reason to refuse a `gpu` cell with known ones */
 	if (placed(c, kind, n, &unknown) == MQ_OK && *n > 1)
 		return MQ_OK;
 	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));

@@ -285,8 +285,8 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 
 /* ---- with its source left out ---------------------------------------------------------------------- */
 
-/* Judges each part of the table that the ledger lists by models, with values fitted to the other rows. The rows keep
- * these results. */
+/* Judges each part of the table that the ledger lists by models, with values fitted to the other rows,
+ * into the rows. */
 static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_ledger *ledger,
 				       struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {

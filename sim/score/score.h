@@ -1,4 +1,5 @@
-/* score.h - shared by the parts of `score`, which compares predictions with tables of published measurements.
+/* score.h - shared by the parts of `score`, which compares predictions with tables of published measurements, and of
+ * `fit`.
  *
  *   ../cmd/score.c       the command: options, kind of table
  *   lines.c              options, list of tables, lines of summaries
@@ -6,7 +7,10 @@
  *   collectives.c        --collectives
  *   kernels.c            --kernels
  *   rows.c case.c        step times: a row, its job (row.h); machines.c model.c shape.c its parts
- *   judge.c runs.c       judges rows, prints results SPDX-License-Identifier: Apache-2.0 */
+ *   judge.c runs.c       judges rows, prints results
+ *   set.c fitted.c       values by name (set.h), the ledger of fitted values (fitted.h)
+ *   fit.c trust.c        fits parameters to tables of runs; makes the index of errors
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_SCORE_H
 #define MQ_SCORE_SCORE_H
 
@@ -28,8 +32,7 @@ struct mq_score_options {
 	const char *only;          /* --only TEXT: rows whose row_id or model contains it, or NULL */
 	struct mq_list set;        /* --set NAME=VALUE, see set.h */
 	struct mq_list trust_with; /* --trust-with: runs of the user's own machine */
-	struct mq_list stand_in;   /* NAME=VALUE: substitutes of fitted values, see fitted.h;
-				 * --set wins */
+	struct mq_list stand_in;   /* NAME=VALUE: substitutes of fitted values, see fitted.h; --set wins */
 	bool left_out;             /* --left-out: each table also with its source left out */
 	bool fit;                  /* --fit: estimate device parameters from the table first */
 	double threshold;          /* --threshold: mean error above which the exit status is 5 */
@@ -102,8 +105,7 @@ static inline bool mq_contains(const char *text, const char *word)
 
 /* Does `text` match one of the ';'-separated patterns? An empty list matches all. */
 bool mq_pattern_fits(const char *patterns, const char *text);
-/* The calibrated device type of a table's `gpu` text ("A100-80GB" -> "A100-SXM4-80GB"); MQ_EINPUT lists the known
- * ones. */
+/* The calibrated device type of a table's `gpu` text ("A100-80GB" -> "A100-SXM4-80GB"); MQ_EINPUT lists known types. */
 enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type, struct mq_err *err);
 
 /* Parameters of calibrations and software fitted to step times of measured runs, all tables at once. */

@@ -184,7 +184,7 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 		n = per_replica / r->mbs;
 	if (isnan(n) && open) /* the table has the columns: an empty cell means not known */
 		return mq_run_lacks(r, "mbs", "give it, or grad_accum", err);
-	if (isnan(n)) { /* no accumulation without pipeline; a pipeline has the smallest micro-batches */
+	if (isnan(n)) { /* assumed: no accumulation without a pipeline, the smallest micro-batches with one */
 		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
 
 		n = c->shape.pp > 1 ? per_replica : 1;
