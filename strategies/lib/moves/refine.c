@@ -375,8 +375,9 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	struct mq_move *move;
 	uint32_t n = mq_moves_list(&r->space, p->plan, &r->scratch, &move), tried = 0, room = 0, i = 0;
 	uint32_t most = slice_size(r);
-	bool time = true;
+	bool time = true, again = p->more; /* then known neighbours do not count */
 
+	p->n = p->next = 0;
 	p->screened_s = screen(r, p->plan, 0); /* it was judged: it fits */
 	mq_map_add(&r->times, time_key(p->family, p->screened_s));
 	MQ_SHUFFLE(r->problem->rng, move, n)
@@ -384,10 +385,10 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
 		struct slice s = { .n = 0 };
 
-		while (i < n && tried + s.n < r->width && s.n < most)
+		while (i < n && tried + (again ? s.n_fresh : s.n) < r->width && s.n < most)
 			add_near(r, p->plan, &move[i++], &s);
 		screen_slice(r, &s);
-		tried += s.n;
+		tried += again ? s.n_fresh : s.n;
 		for (uint32_t k = 0; k < s.n; k++) {
 			relieve(r, s.plan[k], &s.near[k]);
 			if (s.near[k].screened_s <
@@ -401,6 +402,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 		qsort(p->near, p->n, sizeof(*p->near), sooner);
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
+	p->more = i < n;
 	r->expansions++;
 	skip_unfit(r, p);
 	r->brought += p->next < p->n ? fmin(1, p->near[p->next].screened_s / p->screened_s) : 1;
@@ -626,13 +628,24 @@ static bool perturb(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 	return isfinite(least_s);
 }
 
+/* Where no known neighbour is promising: the best point if it has neighbours that were not screened, to expand again. */
+static struct mq_refine_point *unseen(struct mq_refine *r)
+{
+	struct mq_refine_point *p = may_screen(r) ? best_point(r, MQ_NONE, false) : NULL;
+
+	if (!p || !p->more)
+		return NULL;
+	p->expanded = false;
+	return p;
+}
+
 bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *p;
 
 	if (crossover(r, arena, plan) || reshape(r, arena, plan))
 		return true;
-	while ((p = choose(r))) {
+	while ((p = choose(r)) || (p = unseen(r))) {
 		if (!p->expanded) {
 			if (!expand(r, p))
 				return false;

@@ -39,9 +39,9 @@ struct mq_refine_point {
 	struct mq_plan *plan;
 	double value, screened_s; /* value: of the objective, simulated, see start_value() */
 	uint32_t family;          /* index into of_family */
-	bool expanded;
-	uint32_t n, next; /* near[next] fits, or next == n */
-	uint32_t heard;   /* judged neighbours, and the sum of their simulated / screened times */
+	bool expanded, more;      /* more: neighbours that no expansion has screened */
+	uint32_t n, next;         /* near[next] fits, or next == n */
+	uint32_t heard;           /* judged neighbours, and the sum of their simulated / screened times */
 	double sum;
 	struct mq_refine_near *near; /* [n] by screened_s */
 };
