@@ -283,7 +283,7 @@ static double from_memory(const struct mq_device_calib *d, const struct mq_kerne
 		cached_B += k->reread_B;
 	if (2 * k->reuse_B <= room_B)
 		cached_B += k->handed_B;
-	return k->bytes - cached_B * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
+	return k->bytes - fmin(cached_B, k->bytes) * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
 }
 
 /* Before Ampere cuDNN has no tensor-core kernels for few input channels, so CUDA cores run an image network's first

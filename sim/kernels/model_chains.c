@@ -87,15 +87,15 @@ static bool takes_norms(const struct mq_model *model, uint32_t op)
 	return model->op[op].kind == MQ_OP_CONV && model->op[op].window >= 1 && model->op[op].window <= WINDOW;
 }
 
-/* Is the op's output read by such convolutions alone, directly or through activations? */
-static bool read_by_convs(const struct mq_model *model, uint32_t id)
+/* Is the op's output read by such convolutions alone, directly or through an activation (`activated`: it is one)? */
+static bool read_by_convs(const struct mq_model *model, uint32_t id, bool activated)
 {
 	for (uint32_t i = model->out_first[id]; i < model->out_first[id + 1]; i++) {
 		uint32_t reader = model->edge[i].dst;
 		const struct mq_op *op = &model->op[reader];
-		bool activation = op->kind == MQ_OP_ELEMENTWISE && op->read <= op->write;
+		bool activation = !activated && op->kind == MQ_OP_ELEMENTWISE && op->read <= op->write;
 
-		if (!takes_norms(model, reader) && !(activation && read_by_convs(model, reader)))
+		if (!takes_norms(model, reader) && !(activation && read_by_convs(model, reader, true)))
 			return false;
 	}
 	return model->out_first[id] < model->out_first[id + 1];
@@ -112,8 +112,9 @@ static double norm_spares(const struct mq_model *model, uint32_t id, const struc
 	if (software->norm_convolution == MQ_NORMS_APART || mq_dtype_size(dtype) >= 4 || op->read <= op->output ||
 	    !maker_of(model, id, takes_norms))
 		return 0;
-	return software->norm_convolution == MQ_NORMS_MAINLOOP && read_by_convs(model, id) ? op->read + op->write :
-											     op->output;
+	return software->norm_convolution == MQ_NORMS_MAINLOOP && read_by_convs(model, id, false) ?
+		       op->read + op->write :
+		       op->output;
 }
 
 double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,

@@ -256,18 +256,20 @@ static double more_moved(const struct mq_op_work *w)
 	return moved_B / (ELEMENTS * w->size_B);
 }
 
-/* Counts what the L2 may still hold in image networks. Forward, a batch norm reads its input twice, for the statistics
- * and to normalize; backward it reads its input and the gradient twice, the input first from memory. Element-wise ops
- * read what the op before wrote. Not modelled: transformers, whose kernels are from a table. */
+/* Counts what the L2 may still hold in image networks. Forward, a norm reads its input twice, for the statistics and to
+ * normalize; backward it reads its input and the gradient twice, the input first from memory. Norms without statistics
+ * of the batch (frozen ones) and element-wise ops read once what the op before wrote. Not modelled: transformers, whose
+ * kernels are from a table. */
 static void add_rereads(const struct mq_op_work *w, bool backward, struct mq_kernel *k)
 {
-	bool norm = w->op->kind == MQ_OP_NORM;
+	const struct mq_op *op = w->op;
+	bool twice = op->kind == MQ_OP_NORM && (backward ? op->moved_bwd > 3 * op->output : op->read > op->output);
 
-	if (!w->model->image || (!norm && w->op->kind != MQ_OP_ELEMENTWISE))
+	if (!w->model->image || (op->kind != MQ_OP_NORM && op->kind != MQ_OP_ELEMENTWISE))
 		return;
-	k->reuse_B = w->op->output * w->scale.write * w->size_B;
-	k->reread_B = norm && !backward ? k->reuse_B : 0;
-	k->handed_B = (norm && backward ? 3 : 1) * k->reuse_B;
+	k->reuse_B = op->output * w->scale.write * w->size_B;
+	k->reread_B = twice && !backward ? k->reuse_B : 0;
+	k->handed_B = (twice && backward ? 3 : 1) * k->reuse_B;
 }
 
 static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_kind kind)

@@ -164,6 +164,8 @@ static void test_kinds(void **state)
 		near_by.reuse_B = (const double[]){ 4e6, 8e6, 8.1e6 }[size];
 		near(mq_cost_kernel(d, &near_by), (const double[]){ 6.75e6, 9e6, 12e6 }[size] / .8e12 + 2e-6);
 	}
+	near_by = (struct mq_kernel){ .kind = MQ_KERNEL_MEMORY, .bytes = 2e6, .reread_B = 4e6 }; /* no more than all */
+	near(mq_cost_kernel(d, &near_by), .5e6 / .8e12 + 2e-6);
 	k.kind = MQ_KERNEL_OPTIMIZER;
 	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
 	k.kind = MQ_KERNEL_SCAN; /* a speed of its own */

@@ -207,12 +207,46 @@ static void test_norm_convolution(void **state)
 	}
 }
 
+/* What kernels read again, in elements: a norm its input, an activation what the norm made, a frozen norm as it. */
+static void test_rereads(void **state)
+{
+	static const struct {
+		uint32_t op;
+		bool frozen, backward;
+		double reread, handed;
+	} cases[] = {
+		{ NORM, false, false, 100, 100 }, { NORM, false, true, 0, 300 }, { ACT, false, false, 0, 100 },
+		{ NORM, true, false, 0, 100 },    { NORM, true, true, 0, 100 },  { ACT, false, true, 0, 100 },
+	};
+	const struct mq_share one = { .samples = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		const struct mq_model *model = image_block(&arena);
+		const struct mq_question q = {
+			.model = model, .calib = library_calib(), .train = &HALF, .software = mq_software_plain()
+		};
+		struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+
+		if (cases[i].frozen) {
+			model->op[NORM].read = 100;
+			model->op[NORM].moved_bwd = 200;
+		}
+		mq_op_kernels(&q, cases[i].op, cases[i].backward ? MQ_BACKWARD : MQ_FORWARD, &one, "gpu", k);
+		assert_true(k[0].reuse_B == 2 * 100);
+		assert_true(k[0].reread_B == 2 * cases[i].reread);
+		assert_true(k[0].handed_B == 2 * cases[i].handed);
+		mq_arena_fini(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chains),           cmocka_unit_test(test_epilogues),
 		cmocka_unit_test(test_norm_convolution), cmocka_unit_test(test_channels_last),
-		cmocka_unit_test(test_images_alone),
+		cmocka_unit_test(test_images_alone),     cmocka_unit_test(test_rereads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
