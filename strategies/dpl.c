@@ -16,6 +16,6 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 MQ_ENGINE(dpl) = {
 	MQ_ENGINE_HEAD("dpl"),
-	.summary = "best pipeline along one topological order (linear dynamic programming)",
+	.summary = "best pipeline along one topological order (dynamic programming after linearization)",
 	MQ_PLACE_ENGINE,
 };
