@@ -220,8 +220,7 @@ static void screen_times(void *context, const struct mq_plan *const *plan, uint3
 			mq_session_screen(s, plan, n, result, &lost)) == MQ_OK)
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		if (!mq_session_screen_here(s, who->q, MQ_SCREEN_TIME, plan[i], &result[i]))
-			result[i].verdict = MQ_N_VERDICTS;
+		(void)mq_session_screen_here(s, who->q, MQ_SCREEN_TIME, plan[i], &result[i]);
 }
 
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,

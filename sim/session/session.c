@@ -465,7 +465,10 @@ bool mq_session_screen_here(struct mq_session *s, const struct mq_question *q, e
 	bool known = mq_judge_plan(&judge, plan, &s->screening, result, &lost) == MQ_OK;
 
 	mq_arena_rewind(&s->screening, mark);
-	mq_result_round(result);
+	if (known)
+		mq_result_round(result);
+	else
+		*result = mq_result_none(MQ_N_VERDICTS);
 	return known;
 }
 
@@ -474,8 +477,7 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 				 struct mq_result *result, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < n && s->asked->jobs < 2; i++)
-		if (!mq_session_screen_here(s, &s->q, MQ_SCREEN_TIME, plan[i], &result[i]))
-			result[i] = mq_result_none(MQ_N_VERDICTS);
+		(void)mq_session_screen_here(s, &s->q, MQ_SCREEN_TIME, plan[i], &result[i]);
 	if (s->asked->jobs < 2)
 		return MQ_OK;
 	struct mq_arena_mark mark = mq_arena_mark(&s->screening);

@@ -94,7 +94,8 @@ enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan
 /* What a screen of a plan answers, by the analytic executor: whether it fits and its step time; the step time alone,
  * even if it does not fit; only whether it fits. */
 enum mq_screen_of { MQ_SCREEN_BOTH, MQ_SCREEN_TIME, MQ_SCREEN_MEMORY };
-/* Screens a plan in this process; q: the session's question, or one on a part of its cluster. False: no answer. */
+/* Screens a plan in this process; q: the session's question, or one on a part of its cluster. False: no answer, and the
+ * verdict MQ_N_VERDICTS. */
 bool mq_session_screen_here(struct mq_session *session, const struct mq_question *q, enum mq_screen_of what,
 			    const struct mq_plan *plan, struct mq_result *result);
 /* MQ_SCREEN_TIME of several plans, by the workers if there are several; the verdict MQ_N_VERDICTS means no answer. */
