@@ -139,14 +139,11 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	if (low->prog.schedule->comm[t->comm].n != 1) /* the other simulated members arrive at their own times */
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, &any_root, false, check_link, &l, f->err));
-	if (l.shared && f->screen) {
-		MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, t, &times, f->err));
-		*seconds = times.bound_s;
-	}
-	if (l.shared)
+	if (l.shared && !f->screen)
 		return MQ_OK;
 	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, &any_root, &times, f->err));
-	*seconds = times.any_root || any_root.root == t->root ? times.alone_s : (double)NAN;
+	if (times.any_root || any_root.root == t->root)
+		*seconds = l.shared ? times.bound_s : times.alone_s;
 	return MQ_OK;
 }
 
