@@ -18,6 +18,10 @@ enum { PAUSE_US = 1000, HOT_US = 100, MOST_MB = 1024 };
 static const double HOT_S = 0.2;
 /* Seconds that a rank waits for the first one, which may have to read a large platform. */
 static const double PATIENCE_S = 60;
+/* Seconds that the first one waits at its end for ranks that have not come yet: quick searches end before they do. */
+static const double LATE_S = 10;
+/* Rank N locks byte HERE + N of `claims` once it has seen the first one. */
+static const uint64_t HERE = 1ull << 62;
 /* Screens that take less clock time than this are not worth their files. */
 static const double QUICK_S = 3e-4;
 /* Groups of screens per worker: few, to write few files; several, so that all workers end at about the same time. */
@@ -37,6 +41,7 @@ struct mq_ranks {
 	uint64_t next;   /* number of the next group; byte 0 of `claims` is the first rank's */
 	double until_s;  /* clock time at which judging ends */
 	double screen_s; /* clock time of one of this rank's latest screens */
+	bool *came;      /* first rank: [n_ranks] */
 };
 
 const char *mq_rank_of_many(uint32_t *n)
@@ -146,22 +151,38 @@ enum mq_status mq_ranks_open(struct mq_session *session, const char *dir, struct
 			     struct mq_ranks **ranks, struct mq_err *err)
 {
 	MQ_TRY(open_folder(session, dir, arena, ranks, err));
+	(*ranks)->came = mq_arena_array(arena, session->n_ranks, bool);
 	clear(*ranks);
 	lock((*ranks)->claims, 0, F_WRLCK);
 	return MQ_OK;
 }
 
+/* Notes which other ranks have come; a rank that has may die later. */
+static bool all_came(struct mq_ranks *r)
+{
+	bool all = true;
+
+	for (uint32_t i = 1; i < r->session->n_ranks; i++) {
+		r->came[i] = r->came[i] || is_locked(r->claims, HERE + i);
+		all &= r->came[i];
+	}
+	return all;
+}
+
 void mq_ranks_close(struct mq_ranks *r)
 {
+	double end_s = mq_now_s() + LATE_S;
 	char path[4096];
 
 	if (!r)
 		return;
+	while (!all_came(r) && !mq_job_stopped() && mq_now_s() < end_s)
+		usleep(PAUSE_US);
+	close(r->claims); /* first, so that other ranks answer no more */
 	clear(r);
 	snprintf(path, sizeof(path), "%s/claims", r->dir);
 	unlink(path);
 	rmdir(r->dir);
-	close(r->claims);
 }
 
 void mq_ranks_until(struct mq_ranks *r, double left_s)
@@ -230,7 +251,7 @@ static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *s
 static enum mq_status answer_some(struct mq_ranks *r, struct batch *b, bool *any, struct mq_arena *scratch,
 				  struct mq_err *err)
 {
-	uint32_t jobs = r->session->asked->jobs ? r->session->asked->jobs : 1, n_groups = 0, n = 0;
+	uint32_t jobs = r->session->asked->jobs, n_groups = 0, n = 0;
 	const struct mq_plan **plan = mq_arena_array(scratch, jobs * b->each, const struct mq_plan *);
 	struct mq_result *result = mq_arena_array(scratch, jobs * b->each, struct mq_result), *from = result;
 	uint32_t *of = mq_arena_array(scratch, jobs, uint32_t);
@@ -283,6 +304,7 @@ static enum mq_status share(struct mq_ranks *r, struct batch *b, struct mq_err *
 	b->done = mq_arena_array(&scratch, b->n_groups, bool);
 	b->first = r->next;
 	r->next += b->n_groups;
+	(void)all_came(r);
 	for (uint32_t i = 0; i < b->n_groups && b->n_groups > 1 && status == MQ_OK; i++) /* a single one stays here */
 		status = ask(r, b, i, &scratch, err);
 	while (b->left && status == MQ_OK) {
@@ -364,7 +386,7 @@ static enum mq_status read_group(struct mq_ranks *r, struct claim *claim, struct
 	return MQ_OK;
 }
 
-/* Answers groups claimed for one kind of work. */
+/* Answers groups claimed for one kind of work, unless the first rank has ended meanwhile. */
 static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -376,7 +398,7 @@ static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n
 	if (asked.n)
 		MQ_TRY(claim->work->answer(r->session, asked.plan, asked.n, result, err));
 	for (uint32_t i = 0; i < n; result += claim[i++].n)
-		if (claim[i].n)
+		if (claim[i].n && is_locked(r->claims, 0))
 			MQ_TRY(put(r, claim[i].number, "got", result, claim[i].n * sizeof(*result), err));
 	return MQ_OK;
 }
@@ -432,17 +454,23 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 	struct mq_ranks *r = NULL;
 	enum mq_status status;
 	bool seen = false;
+	uint32_t n;
 
 	MQ_TRY(mq_make_dir(dir, err));
 	status = open_folder(session, dir, &arena, &r, err);
 	while (status == MQ_OK) {
 		bool alive = is_locked(r->claims, 0), any = false;
 
+		if (alive && !seen)
+			lock(r->claims, HERE + strtoull(mq_rank_of_many(&n), NULL, 10), F_WRLCK);
 		seen |= alive;
 		if (alive)
 			status = serve(r, claim, &any, err);
 		else if (seen || mq_now_s() - begin_s > PATIENCE_S)
 			break;
+		/* without the first rank nobody waits for this answer, and its folder may be gone */
+		if (status != MQ_OK && !is_locked(r->claims, 0))
+			status = MQ_OK;
 		if (any)
 			worked_s = mq_now_s();
 		else

@@ -205,15 +205,15 @@ struct mq_goodput mq_session_goodput(const struct mq_session *session, const str
  *
  * Ranks exchange files in DIR/ranks, a folder that all share: N.judge holds a plan, N.screen one or several, N (from
  * 1) is the number of this group, N.got holds its results; all are written atomically. A rank that answers group N
- * locks byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives. Locks end with their process, so
- * another rank answers a lost rank's group. No rank calls MPI, whose waiting calls spin a core. Results do not depend
- * on the rank. */
+ * locks byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives, and every other a byte of its own
+ * once it has seen that. Locks end with their process, so another rank answers a lost rank's group. No rank calls MPI,
+ * whose waiting calls spin a core. Results do not depend on the rank. */
 struct mq_ranks;
 
 /* This process's rank, and *n ranks, from the environment of Open MPI, Slurm or MPICH; NULL: a single process. */
 const char *mq_rank_of_many(uint32_t *n);
 
-/* First rank: opens the folder; closes and removes it. */
+/* First rank: opens the folder; closes and removes it, after ranks that come late have seen it. */
 enum mq_status mq_ranks_open(struct mq_session *session, const char *dir, struct mq_arena *arena,
 			     struct mq_ranks **ranks, struct mq_err *err);
 void mq_ranks_close(struct mq_ranks *ranks);

@@ -25,4 +25,18 @@ OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 "$M" search "${screens[@]}" -j 1 -
 for i in $(seq 200); do compgen -G 'many/ranks/*.screen' >/dev/null && break; sleep 0.02; done
 kill -9 $other; { wait $other; wait $first; rc=$?; } 2>/dev/null
 [ $rc -eq 0 ] && cmp alone.txt many.txt && cmp alone/candidates.csv many/candidates.csv || echo "a lost rank: exit code $rc"
+# One that comes after a quick search has ended finds it; one whose answer nobody waits for any more does not fail.
+rank() { # N arguments...
+	OMPI_COMM_WORLD_RANK=$1 OMPI_COMM_WORLD_SIZE=2 "$M" search "${@:2}" -j 1 -o many >said.$1.txt 2>&1
+}
+both() { # what seconds arguments...
+	rm -rf many
+	rank 0 "${@:3}" & first=$!
+	sleep $2; rank 1 "${@:3}"; rc=$?
+	wait $first && [ $rc -eq 0 ] || echo "$1: exit code $rc: $(cat said.1.txt)"
+	[ -e many/ranks ] && echo "$1: many/ranks is left"
+}
+both "a late rank" 1 -m $tiny -p dgx1_v100 --batch 16 --evals 1
+both "an unwanted answer" 0 -m gpt:layers=24,hidden=1024,heads=16 --batch 512 -p gpu=H100,nodes=2 -e random,expert \
+	--fix mbs=1 --no-fold --evals 100 --seconds 1
 finish
