@@ -5,7 +5,9 @@
  *
  * Context parallelism gathers keys and values during the compute of the local block, as ring attention and Megatron's
  * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Backward gathers again and scatters
- * the gradients of keys and values. SPDX-License-Identifier: Apache-2.0 */
+ * the gradients of keys and values.
+ *
+ * Not modelled: the exchange of halos under SPATIAL splits. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
