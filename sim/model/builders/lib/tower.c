@@ -19,7 +19,7 @@ static uint32_t project(struct mq_net *net, const struct mq_tower *w, uint32_t x
 	return mq_net_gemm(net, "projector.down", x, w->gated, width[i]);
 }
 
-/* Overwrites the placeholder tokens of the text with those of the image. */
+/* Overwrites the image tokens of the text with the embedded image. */
 static uint32_t join(struct mq_net *net, const struct mq_tower *w, uint32_t stream, uint32_t x, double width)
 {
 	uint32_t id = mq_net_step(net, "join", stream, width, &(struct mq_step){ 0, 0, 1, 1, 2, 0 });

@@ -1,5 +1,5 @@
 /* tower.h - vision and audio encoders: patches (or frames) pass through a transformer, neighbours are merged, projected
- * to the width of the text model and written over placeholder tokens of the text.
+ * to the width of the text model and written over image tokens of the text.
  *
  * One image (of `side` pixels) or sound per sequence. The encoder's blocks belong to no layer: they are on the first
  * pipeline stage, with the embedding. Not modelled: windowed attention of some blocks (Qwen2.5-VL), image tiles.
@@ -17,7 +17,7 @@ struct mq_tower {
 	double stem;                      /* elements of a patch */
 	double stem_param;                /* weights of the patch embedding, if more than stem x hidden; else 0 */
 	uint32_t joined;                  /* patches merged into one token */
-	uint32_t tokens;                  /* placeholder tokens of the text for one image or sound */
+	uint32_t tokens;                  /* of the text that one image or sound overwrites */
 	uint32_t widths[MQ_TOWER_WIDTHS]; /* of the projector: input width, then one per GEMM; ended by 0 */
 	uint32_t gated;                   /* width of a gated MLP behind them; 0 = none */
 	uint32_t projectors; /* number of projectors: one, and those that feed the first layers (DeepStack) */
