@@ -477,6 +477,8 @@ static void memory_is_saved(void **state)
 	assert_false(mq_move_relieve(&q.space, &plan, 0, &q.arena, &other));
 	assert_true(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
 	assert_int_equal(other.offload_layers, 1);
+	shape(&q, (struct mq_shape){ .dp = 4, .tp = 2, .micro_batches = 1 }, &plan);
+	assert_true(mq_move_relieve(&q.space, &plan, 0, &q.arena, &other));
 	q.train.infer = true;
 	assert_false(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
 	mq_arena_fini(&q.arena);

@@ -526,8 +526,7 @@ bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *pl
 	for (uint32_t i = 0; i < out->n_configs; i++) {
 		const struct mq_config *c = &out->config[i];
 
-		whole = whole || (c->sync == MQ_SYNC_ALLREDUCE &&
-				  c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ] == c->n_devices && c->n_devices > 1);
+		whole = whole || (c->sync == MQ_SYNC_ALLREDUCE && c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ] > 1);
 	}
 	for (uint32_t s = 0; s < v.stages; s++)
 		most = v.layers[s] > most ? v.layers[s] : most;
