@@ -10,7 +10,7 @@
 
 #include "cuda/parts.h"
 
-enum { WORKSPACE_MOST_B = 256 << 20, ALGORITHMS = 8 };
+enum { WORKSPACE_MOST_B = 256 << 20, ALGORITHMS = 8, LINE = 256 };
 
 struct sizes {
 	int images, channels, filters, groups, pad_h, pad_w;
@@ -24,12 +24,12 @@ struct cuda_dnn {
 	size_t x_B, y_B, w_B, workspace_B;
 };
 
-/* The padding that gives the output its size; -1: none. */
+/* The padding that gives the output its size; -1: none. A stride may leave the image's last lines unread. */
 static int pad_of(int in, int out, int window, int stride)
 {
-	int pad = ((out - 1) * stride + window - in + 1) / 2;
+	int lack = (out - 1) * stride + window - in, pad = lack > 0 ? (lack + 1) / 2 : 0;
 
-	return (out - 1) * stride + window >= in && (in + 2 * pad - window) / stride + 1 == out ? pad : -1;
+	return (in + 2 * pad - window) / stride + 1 == out ? pad : -1;
 }
 
 static bool sizes_of(const struct mq_kernel *k, struct sizes *s)
@@ -184,6 +184,11 @@ enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *k, struc
 	return MQ_OK;
 }
 
+static size_t lines(size_t bytes)
+{
+	return (bytes + LINE - 1) / LINE * LINE;
+}
+
 enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const struct mq_kernel *k, void *workspace,
 				cudaStream_t stream, struct mq_err *err)
 {
@@ -194,9 +199,11 @@ enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const 
 	enum cuda_operand type = cuda_operand_of(k->dtype);
 
 	bool weights = k->of_weights, data = k->of_input && !weights, forward = !weights && !data;
-	void *x = data ? cuda_pool_out(&c->pool, d->x_B) : cuda_pool_in(&c->pool, type, d->x_B);
-	void *w = weights ? cuda_pool_out(&c->pool, d->w_B) : cuda_pool_in(&c->pool, type, d->w_B);
-	void *y = forward ? cuda_pool_out(&c->pool, d->y_B) : cuda_pool_in(&c->pool, type, d->y_B);
+	/* Both inputs in one take: where the pool begins anew between two, they would lie over each other. */
+	size_t x_B = data ? 0 : lines(d->x_B), w_B = weights ? 0 : lines(d->w_B), y_B = forward ? 0 : d->y_B;
+	char *in = cuda_pool_in(&c->pool, type, x_B + w_B + y_B);
+	void *out = cuda_pool_out(&c->pool, data ? d->x_B : weights ? d->w_B : d->y_B);
+	void *x = data ? out : in, *w = weights ? out : in + x_B, *y = forward ? out : in + x_B + w_B;
 
 	DNN(cudnnSetStream(c->dnn, stream));
 	if (weights)
