@@ -1,32 +1,8 @@
 /* coscheduled_message.c - messages that take jobs to a worker, which lowers them, and bring the scores back. Both
- * sides are the same program on one machine, so structs are copied as they are. SPDX-License-Identifier: Apache-2.0 */
+ * sides are the same program on one machine. SPDX-License-Identifier: Apache-2.0 */
+#include "base/message.h"
 #include "judge/job.h"
 #include "judge/coscheduled.h"
-
-struct bytes {
-	struct mq_arena *arena;
-	char *at;
-	uint32_t n, room;
-};
-
-static void put(struct bytes *b, const void *from, size_t n)
-{
-	if (b->n + n > b->room)
-		b->at = mq_arena_grow(b->arena, b->at, 1, b->n, b->n + n, &b->room);
-	memcpy(b->at + b->n, from, n);
-	b->n += (uint32_t)n;
-}
-
-/* An aligned copy of the next n bytes; NULL: fewer are left. */
-static void *take(struct bytes *b, size_t n)
-{
-	if (n > b->room - b->n)
-		return NULL;
-	void *copy = mq_arena_alloc(b->arena, n + 1);
-	memcpy(copy, b->at + b->n, n);
-	b->n += (uint32_t)n;
-	return copy;
-}
 
 struct ask_head {
 	uint32_t n_jobs, steps;
@@ -39,19 +15,19 @@ struct job_head {
 void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps, struct mq_arena *arena,
 			      size_t *size)
 {
-	struct bytes b = { .arena = arena };
+	struct mq_message m = { .arena = arena };
 	const struct ask_head head = { n, steps };
 
-	put(&b, &head, sizeof(head));
+	mq_message_put(&m, &head, sizeof(head));
 	for (uint32_t j = 0; j < n; j++) {
 		struct job_head one = { .start_s = job[j].start_s };
 		const void *packed = mq_job_pack(job[j].job, job[j].plan, arena, &one.size);
 
-		put(&b, &one, sizeof(one));
-		put(&b, packed, one.size);
+		mq_message_put(&m, &one, sizeof(one));
+		mq_message_put(&m, packed, one.size);
 	}
-	*size = b.n;
-	return b.at;
+	*size = m.n;
+	return m.at;
 }
 
 static enum mq_status cut_short(struct mq_err *err)
@@ -66,10 +42,11 @@ struct lowered_job {
 	double start_s;
 };
 
-static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, struct lowered_job *j, struct mq_err *err)
+static enum mq_status take_job(struct mq_message *m, const struct mq_judge *judge, struct lowered_job *j,
+			       struct mq_err *err)
 {
-	const struct job_head *head = take(b, sizeof(*head));
-	const void *packed = head ? take(b, head->size) : NULL;
+	const struct job_head *head = mq_message_take(m, sizeof(*head));
+	const void *packed = head ? mq_message_take(m, head->size) : NULL;
 	struct mq_job_parts parts;
 	uint32_t *rank, n;
 
@@ -77,14 +54,14 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 		return cut_short(err);
 	j->start_s = head->start_s;
 	MQ_TRY(mq_job_parts(packed, head->size, &parts, err));
-	MQ_TRY(mq_job_unpack(&parts, b->arena, &j->job, err));
-	MQ_TRY(mq_job_question(&j->job, b->arena, &j->q, err));
-	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.asked.devices, b->arena, &rank, &n, err));
+	MQ_TRY(mq_job_unpack(&parts, m->arena, &j->job, err));
+	MQ_TRY(mq_job_question(&j->job, m->arena, &j->q, err));
+	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.asked.devices, m->arena, &rank, &n, err));
 	struct mq_cluster *part;
-	MQ_TRY(mq_cluster_part(judge->q->cluster, rank, n, b->arena, &part, err));
+	MQ_TRY(mq_cluster_part(judge->q->cluster, rank, n, m->arena, &part, err));
 	j->q.cluster = part;
 	j->q.calib = judge->q->calib;
-	return mq_plan_unpack(parts.plan, parts.plan_size, b->arena, &j->plan, err);
+	return mq_plan_unpack(parts.plan, parts.plan_size, m->arena, &j->plan, err);
 }
 
 /* Lowers one step of a job in ranks of the whole cluster. score->verdict is not OK: no step is made. */
@@ -111,22 +88,22 @@ struct answer_head {
 
 static void *pack_answer(const struct mq_coscheduled *t, struct mq_arena *arena, size_t *size)
 {
-	struct bytes b = { .arena = arena };
+	struct mq_message m = { .arena = arena };
 	const struct answer_head head = { t->n_jobs, t->n_links };
 
-	put(&b, &head, sizeof(head));
-	put(&b, t->job, t->n_jobs * sizeof(*t->job));
-	put(&b, t->link, t->n_links * sizeof(*t->link));
-	put(&b, t->link_B, (size_t)t->n_links * t->n_jobs * sizeof(*t->link_B));
-	*size = b.n;
-	return b.at;
+	mq_message_put(&m, &head, sizeof(head));
+	mq_message_put(&m, t->job, t->n_jobs * sizeof(*t->job));
+	mq_message_put(&m, t->link, t->n_links * sizeof(*t->link));
+	mq_message_put(&m, t->link_B, (size_t)t->n_links * t->n_jobs * sizeof(*t->link_B));
+	*size = m.n;
+	return m.at;
 }
 
 enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
 				     struct mq_arena *arena, void **answer, size_t *size, struct mq_err *err)
 {
-	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)ask, .room = (uint32_t)ask_size };
-	const struct ask_head *head = take(&b, sizeof(*head));
+	struct mq_message m = { arena, (char *)(uintptr_t)ask, 0, ask_size };
+	const struct ask_head *head = mq_message_take(&m, sizeof(*head));
 	struct mq_exec_request request = { .cluster = judge->q->cluster,
 					   .calib = judge->q->calib,
 					   .timeout_s = judge->timeout_s,
@@ -140,7 +117,7 @@ enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *a
 	struct mq_coscheduled_step *step = mq_arena_array(arena, head->n_jobs, struct mq_coscheduled_step);
 	struct lowered_job *job = mq_arena_array(arena, head->n_jobs, struct lowered_job);
 	for (uint32_t j = 0; j < head->n_jobs; j++) {
-		MQ_TRY(take_job(&b, judge, &job[j], err));
+		MQ_TRY(take_job(&m, judge, &job[j], err));
 		MQ_TRY(lower(judge, &job[j], arena, &step[j], &score[j], err));
 		all = all && score[j].verdict == MQ_VERDICT_OK;
 	}
@@ -155,15 +132,15 @@ enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *a
 enum mq_status mq_coscheduled_unpack(const void *answer, size_t size, struct mq_arena *arena,
 				     struct mq_coscheduled *out, struct mq_err *err)
 {
-	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)answer, .room = (uint32_t)size };
-	const struct answer_head *head = take(&b, sizeof(*head));
+	struct mq_message m = { arena, (char *)(uintptr_t)answer, 0, size };
+	const struct answer_head *head = mq_message_take(&m, sizeof(*head));
 
 	if (!head)
 		return cut_short(err);
 	out->n_jobs = head->n_jobs;
 	out->n_links = head->n_links;
-	out->job = take(&b, head->n_jobs * sizeof(*out->job));
-	out->link = take(&b, head->n_links * sizeof(*out->link));
-	out->link_B = take(&b, (size_t)head->n_links * head->n_jobs * sizeof(*out->link_B));
+	out->job = mq_message_take(&m, head->n_jobs * sizeof(*out->job));
+	out->link = mq_message_take(&m, head->n_links * sizeof(*out->link));
+	out->link_B = mq_message_take(&m, (size_t)head->n_links * head->n_jobs * sizeof(*out->link_B));
 	return out->job && out->link && out->link_B ? MQ_OK : cut_short(err);
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "hardware/change.h"
 #include "executors/simgrid/conductor.h"
 #include "maquette/spawn.h"
@@ -250,29 +251,26 @@ static void reap(struct server *s, pid_t pid, struct answer *answer)
 	put(s, answer, &status, sizeof(status));
 }
 
-struct routes {
-	uint32_t *word, n, room;
-};
-
-static enum mq_status put_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst, struct mq_err *err)
+static enum mq_status put_route(struct server *s, struct mq_message *m, uint32_t src, uint32_t dst, struct mq_err *err)
 {
 	const struct mq_route *route;
 
 	MQ_TRY(mq_cluster_route(s->cluster, src, dst, &route, err));
 	const uint32_t head[] = { src, dst, route->n_links };
 
-	for (uint32_t i = 0; i < 3 + route->n_links; i++)
-		MQ_PUSH(&s->scratch, r->word, r->n, r->room, i < 3 ? head[i] : route->link[i - 3]);
+	mq_message_put(m, head, sizeof(head));
+	mq_message_put(m, route->link, route->n_links * sizeof(*route->link));
 	return MQ_OK;
 }
 
-/* Adds a route that was not asked for, unless it is the one asked for (the first in r) or does not exist. */
-static void try_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst)
+/* Adds a route that was not asked for, unless it is the one asked for (the first in m) or does not exist. */
+static void try_route(struct server *s, struct mq_message *m, uint32_t src, uint32_t dst)
 {
+	const uint32_t *asked = (const uint32_t *)(const void *)m->at;
 	struct mq_err none = MQ_ERR_INIT;
 
-	if (src != dst && (src != r->word[0] || dst != r->word[1]))
-		(void)!put_route(s, r, src, dst, &none);
+	if (src != dst && (src != asked[0] || dst != asked[1]))
+		(void)!put_route(s, m, src, dst, &none);
 }
 
 /* Devices [*first, *end): the device and about MOST neighbours by rank on the same machine. */
@@ -294,24 +292,24 @@ static enum mq_status answer_route(struct server *s, const uint32_t *ends, struc
 {
 	enum { FOLLOW = 64 };
 	const struct mq_cluster *c = s->cluster;
-	struct routes r = { 0 };
+	struct mq_message m = { .arena = &s->scratch };
 	uint32_t src = ends[0], dst = ends[1], first, end;
 
 	if (src >= c->n_devices || dst >= c->n_devices)
 		return mq_fail(err, MQ_EBUG, "route between ranks %u and %u of %u", src, dst, c->n_devices);
-	MQ_TRY(put_route(s, &r, src, dst, err));
+	MQ_TRY(put_route(s, &m, src, dst, err));
 	bool inside = c->device[src].node == c->device[dst].node;
 	neighbours(c, src, &first, &end);
 	for (uint32_t i = first; i < end; i++) {
 		for (uint32_t k = first; inside && k < end; k++)
-			try_route(s, &r, i, k);
+			try_route(s, &m, i, k);
 		if (!inside)
-			try_route(s, &r, i, dst);
+			try_route(s, &m, i, dst);
 	}
 	for (uint32_t i = 1; !inside && i < FOLLOW && src + i < c->n_devices && dst + i < c->n_devices; i++)
-		try_route(s, &r, src + i, dst + i);
-	answer->bytes = r.word;
-	answer->size = r.n * sizeof(*r.word);
+		try_route(s, &m, src + i, dst + i);
+	answer->bytes = m.at;
+	answer->size = m.n;
 	return MQ_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "maquette/rng.h"
 
 const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH, MQ_DIM_EXPERT, MQ_DIM_SEQ, MQ_DIM_SPATIAL,
@@ -222,114 +223,81 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 
 enum { CONFIG_WORDS = 5 + MQ_N_DIMS };
 
-static void put(unsigned char **at, const void *bytes, size_t size)
-{
-	if (size)
-		memcpy(*at, bytes, size);
-	*at += size;
-}
-
 void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *size)
 {
 	uint32_t *canonical = mq_arena_array(arena, plan->n_configs + 1, uint32_t);
 	uint32_t *first = mq_arena_array(arena, plan->n_configs + 1, uint32_t);
 	uint32_t n = canonical_order(plan, canonical, first);
 	struct head head = head_of(plan, n);
+	struct mq_message m = { .arena = arena };
 
-	*size = sizeof(head) + sizeof(double) + plan->n_ops * sizeof(uint32_t);
-	for (uint32_t k = 0; k < n; k++) {
-		const struct mq_config *c = &plan->config[first[k]];
-
-		*size += (CONFIG_WORDS + c->n_devices) * sizeof(uint32_t) +
-			 (c->share ? c->split[MQ_DIM_BATCH] * sizeof(double) : 0);
-	}
-	unsigned char *bytes = mq_arena_alloc(arena, *size), *at = bytes;
-	put(&at, &head, sizeof(head));
-	put(&at, &plan->engine_objective, sizeof(double));
+	mq_message_put(&m, &head, sizeof(head));
+	mq_message_put(&m, &plan->engine_objective, sizeof(double));
 	for (uint32_t op = 0; op < plan->n_ops; op++)
-		put(&at, &canonical[plan->config_of[op]], sizeof(uint32_t));
+		mq_message_put(&m, &canonical[plan->config_of[op]], sizeof(uint32_t));
 	for (uint32_t k = 0; k < n; k++) {
 		const struct mq_config *c = &plan->config[first[k]];
 		uint32_t words[CONFIG_WORDS] = { c->n_devices, c->stage, c->sync, c->recompute, c->share != NULL };
 
 		memcpy(words + 5, c->split, sizeof(c->split));
-		put(&at, words, sizeof(words));
-		put(&at, c->device, c->n_devices * sizeof(uint32_t));
+		mq_message_put(&m, words, sizeof(words));
+		mq_message_put(&m, c->device, c->n_devices * sizeof(uint32_t));
 		if (c->share)
-			put(&at, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
+			mq_message_put(&m, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
 	}
-	return bytes;
+	*size = m.n;
+	return m.at;
 }
 
-struct reader {
-	const unsigned char *at;
-	size_t left;
-};
-
-static bool take(struct reader *r, void *to, size_t size)
+static bool take_config(struct mq_message *m, struct mq_plan *plan)
 {
-	if (r->left < size)
-		return false;
-	if (size)
-		memcpy(to, r->at, size);
-	r->at += size;
-	r->left -= size;
-	return true;
-}
+	const uint32_t *words = mq_message_take(m, CONFIG_WORDS * sizeof(*words));
 
-static bool take_config(struct reader *r, struct mq_plan *plan, struct mq_arena *arena)
-{
-	uint32_t words[CONFIG_WORDS];
-
-	if (!take(r, words, sizeof(words)) || words[0] > r->left / sizeof(uint32_t))
+	if (!words)
 		return false;
-	uint32_t index = mq_plan_add_config(plan, arena, words[0]); /* may move config[] */
+	uint32_t index = mq_plan_add_config(plan, m->arena, 0); /* may move config[] */
 	struct mq_config *c = &plan->config[index];
+	c->n_devices = words[0];
 	c->stage = words[1];
 	c->sync = (uint8_t)words[2];
 	c->recompute = (uint8_t)words[3];
 	memcpy(c->split, words + 5, sizeof(c->split));
-	if (!take(r, c->device, words[0] * sizeof(uint32_t)))
-		return false;
-	if (!words[4])
-		return true;
-	if (c->split[MQ_DIM_BATCH] > r->left / sizeof(double))
-		return false;
-	c->share = mq_arena_array(arena, c->split[MQ_DIM_BATCH], double);
-	return take(r, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
+	c->device = mq_message_take(m, c->n_devices * sizeof(uint32_t));
+	if (!c->device || !words[4])
+		return c->device;
+	c->share = mq_message_take(m, c->split[MQ_DIM_BATCH] * sizeof(double));
+	return c->share;
 }
 
 enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena, struct mq_plan *plan,
 			      struct mq_err *err)
 {
-	struct reader r = { bytes, size };
-	struct head head;
-	double objective;
+	struct mq_message m = { arena, (char *)(uintptr_t)bytes, 0, size };
+	const struct head *head = mq_message_take(&m, sizeof(*head));
+	const double *objective = head ? mq_message_take(&m, sizeof(*objective)) : NULL;
+	uint32_t *config_of = objective ? mq_message_take(&m, head->word[WORD_OPS] * sizeof(uint32_t)) : NULL;
+	bool whole = config_of;
 
-	if (!take(&r, &head, sizeof(head)) || !take(&r, &objective, sizeof(objective)) ||
-	    head.word[WORD_OPS] > r.left / sizeof(uint32_t))
-		goto cut;
-	mq_plan_init(plan, arena, head.word[WORD_OPS]);
-	if (!take(&r, plan->config_of, head.word[WORD_OPS] * sizeof(uint32_t)))
-		goto cut;
-	plan->micro_batches = head.word[WORD_MICRO_BATCHES];
-	plan->virtual = head.word[WORD_VIRTUAL];
-	plan->pipeline = (uint8_t)head.word[WORD_PIPELINE];
-	plan->explicit = head.word[WORD_EXPLICIT] & MQ_EXPLICIT_ALL;
-	for (int d = 0; d < MQ_N_DECISIONS; d++) {
-		double value = head.word[mq_decision(d)->word];
+	mq_plan_init(plan, arena, 0);
+	if (whole) {
+		plan->n_ops = head->word[WORD_OPS];
+		plan->config_of = config_of;
+		plan->micro_batches = head->word[WORD_MICRO_BATCHES];
+		plan->virtual = head->word[WORD_VIRTUAL];
+		plan->pipeline = (uint8_t)head->word[WORD_PIPELINE];
+		plan->explicit = head->word[WORD_EXPLICIT] & MQ_EXPLICIT_ALL;
+		plan->engine_objective = *objective;
+	}
+	for (int d = 0; d < MQ_N_DECISIONS && whole; d++) {
+		double value = head->word[mq_decision(d)->word];
 
 		if (mq_decision(d)->kind == MQ_DECIDES_F64)
-			memcpy(&value, &head.word[mq_decision(d)->word], sizeof(value));
+			memcpy(&value, &head->word[mq_decision(d)->word], sizeof(value));
 		mq_plan_set_value(plan, d, value);
 	}
-	plan->engine_objective = objective;
-	for (uint32_t k = 0; k < head.word[WORD_CONFIGS]; k++)
-		if (!take_config(&r, plan, arena))
-			goto cut;
-	return MQ_OK;
-cut:
-	return mq_bad(err, "packed plan is cut short at %zu of %zu bytes", size - r.left, size);
+	for (uint32_t k = 0; whole && k < head->word[WORD_CONFIGS]; k++)
+		whole = take_config(&m, plan);
+	return whole ? MQ_OK : mq_bad(err, "packed plan is cut short at %zu of %zu bytes", m.n, size);
 }
 
 /* ---- shape and description ----------------------------------------------------------------------- */

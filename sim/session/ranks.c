@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "judge/pool.h"
 
@@ -212,19 +213,18 @@ static enum mq_status ask(struct mq_ranks *r, const struct batch *b, uint32_t gr
 			  struct mq_err *err)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
-	MQ_FREED struct mq_words text = { NULL, 0 };
-	FILE *stream = mq_words_open(&text);
+	struct mq_message m = { .arena = scratch };
 
 	for (uint32_t i = 0; i < plans_of(b, group); i++) {
 		size_t size;
 		const void *bytes = mq_plan_pack(b->plan[group * b->each + i], scratch, &size);
 
-		fwrite(&size, sizeof(size), 1, stream);
-		fwrite(bytes, 1, size, stream);
+		mq_message_put(&m, &size, sizeof(size));
+		mq_message_put(&m, bytes, size);
 	}
-	fclose(stream);
+	enum mq_status status = put(r, b->first + group, b->work->suffix, m.at, m.n, err);
 	mq_arena_rewind(scratch, mark);
-	return put(r, b->first + group, b->work->suffix, text.text, text.size, err);
+	return status;
 }
 
 static void end_group(struct batch *b, uint32_t group, const struct mq_result *result)
@@ -365,21 +365,20 @@ struct asked {
 static enum mq_status read_group(struct mq_ranks *r, struct claim *claim, struct mq_arena *arena, struct asked *asked,
 				 struct mq_err *err)
 {
-	size_t left, size;
-	const char *bytes = get(r, claim->number, claim->work->suffix, arena, &left);
+	struct mq_message m = { .arena = arena };
+	size_t size;
 
+	m.at = get(r, claim->number, claim->work->suffix, arena, &m.room);
 	claim->n = 0;
-	if (!bytes || get(r, claim->number, "got", arena, &size))
+	if (!m.at || get(r, claim->number, "got", arena, &size))
 		return MQ_OK;
-	for (; left > sizeof(size); left -= size, bytes += size) {
+	for (const size_t *n; (n = mq_message_take(&m, sizeof(*n)));) {
 		struct mq_plan *plan = mq_arena_array(arena, 1, struct mq_plan);
+		const void *bytes = mq_message_take(&m, *n);
 
-		memcpy(&size, bytes, sizeof(size));
-		left -= sizeof(size);
-		bytes += sizeof(size);
-		if (size > left)
+		if (!bytes)
 			return mq_fail(err, MQ_EBUG, "a group of plans cut short");
-		MQ_TRY(mq_plan_unpack(bytes, size, arena, plan, err));
+		MQ_TRY(mq_plan_unpack(bytes, *n, arena, plan, err));
 		MQ_PUSH(arena, asked->plan, asked->n, asked->room, plan);
 		claim->n++;
 	}
