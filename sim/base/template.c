@@ -2,6 +2,7 @@
 #include "base/template.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -17,13 +18,13 @@ void mq_template_set(struct mq_template *t, const char *name, const char *format
 	MQ_PUSH(t->arena, t->value, t->n, t->room, value);
 }
 
-/* The value of the name from `at` to "}}", and the text after it; NULL: none. */
-static const char *value_at(const struct mq_template *t, const char *at, const char **behind)
+/* The value of the name from `at` to `mark`, and the text after that; NULL: none. */
+static const char *value_at(const struct mq_template *t, const char *at, const char *mark, const char **behind)
 {
-	const char *end = strstr(at, "}}");
+	const char *end = strstr(at, mark);
 	size_t n = end ? (size_t)(end - at) : 0;
 
-	*behind = n ? end + 2 : at;
+	*behind = n ? end + strlen(mark) : at;
 	for (uint32_t i = t->n; n && i-- > 0;)
 		if (strlen(t->value[i].name) == n && !strncmp(t->value[i].name, at, n))
 			return t->value[i].text;
@@ -32,19 +33,27 @@ static const char *value_at(const struct mq_template *t, const char *at, const c
 
 static bool put_line(const struct mq_template *t, const char *line, size_t n, FILE *file)
 {
-	for (const char *end = line + n, *next; line < end; line = next) {
-		const char *place = memmem(line, (size_t)(end - line), "{{", 2), *text;
+	const char *end = line + n, *text;
+	bool within = false; /* "[[" and "]]" */
 
-		next = place ? place : end;
-		fwrite(line, 1, (size_t)(next - line), file);
-		if (!place)
-			return true;
-		text = value_at(t, place + 2, &next);
-		if (!text)
+	while (line < end) {
+		bool value = !strncmp(line, "{{", 2), part = !strncmp(line, "[[", 2);
+
+		if (within && !strncmp(line, "]]", 2)) {
+			within = false;
+			line += 2;
+		} else if (!value && !part) {
+			fputc(*line++, file);
+		} else if (!(text = value_at(t, line + 2, value ? "}}" : ":", &line))) {
 			return false;
-		fputs(text, file);
+		} else if (value) {
+			fputs(text, file);
+		} else {
+			within = true;
+			line = *text ? line : strstr(line, "]]") ?: end;
+		}
 	}
-	return true;
+	return !within;
 }
 
 enum mq_status mq_template_text(const struct mq_template *t, const char *folder, const char *name, const char **text,
@@ -65,7 +74,7 @@ enum mq_status mq_template_text(const struct mq_template *t, const char *folder,
 		next = c + strcspn(c, "\n");
 		next += *next == '\n';
 		if (!strncmp(c, "{{if ", 5)) {
-			value = value_at(t, c + 5, &behind);
+			value = value_at(t, c + 5, "}}", &behind);
 			good = value && !inside;
 			inside = true;
 			shown = good && *value;

@@ -1,6 +1,6 @@
 /* template.h - texts with places for values: {{name}} is replaced; lines {{if name}}, {{else}} and {{end}}, each alone
- * on its line and none in another, keep what is between them where the value is not empty, or where it is.
- * SPDX-License-Identifier: Apache-2.0 */
+ * on its line and none in another, keep what is between them where the value is not empty, or where it is. Within a line
+ * [[name:text]] keeps the text, which may have values, where the value is not empty. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_TEMPLATE_H
 #define MQ_BASE_TEMPLATE_H
 

@@ -74,35 +74,11 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 	return MQ_OK;
 }
 
-/* The further settings of ZeRO. */
-static const char *zero_of(const struct mq_export *e, int stage)
-{
-	const struct mq_software *s = e->software;
-	const struct mq_plan *p = &e->resolved;
-	const char *text = "";
-
-	if (p->bucket_B > 0) /* in elements */
-		text = mq_arena_printf(e->arena, ", \"reduce_bucket_size\": %.0f",
-				       p->bucket_B / mq_dtype_size(e->train->dtype));
-	if (p->offload_optimizer)
-		text = mq_arena_printf(e->arena,
-				       "%s, \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}", text);
-	if (stage != 3)
-		return text;
-	if (s->zero_quantized_weights_B > 0)
-		text = mq_arena_printf(e->arena, "%s, \"zero_quantized_weights\": true", text);
-	if (s->zero_quantized_gradients_B > 0)
-		text = mq_arena_printf(e->arena, "%s, \"zero_quantized_gradients\": true", text);
-	if (s->zero_hpz_partition_size)
-		text = mq_arena_printf(e->arena, "%s, \"zero_hpz_partition_size\": %u", text,
-				       s->zero_hpz_partition_size);
-	return text;
-}
-
 static enum mq_status config_of(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
 	const struct mq_train *train = e->train;
+	const struct mq_software *w = e->software;
 	const struct mq_shape *s = &e->shape;
 	/* ZeRO's engine offloads the optimizer, even with one replica */
 	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : e->resolved.offload_optimizer;
@@ -123,7 +99,13 @@ static enum mq_status config_of(const struct mq_export *e, const char **text, st
 	mq_template_set(&v, "interval", "%u", s->recompute == MQ_RECOMPUTE_FULL); /* 0 recomputes nothing */
 	mq_template_set(&v, "stage", "%d", stage);
 	mq_template_set(&v, "overlap", "%s", e->resolved.overlap_grads ? "true" : "false");
-	mq_template_set(&v, "zero", "%s", zero_of(e, stage));
+	mq_template_set(&v, "bucket", e->resolved.bucket_B > 0 ? "%.0f" : "", /* in elements */
+			e->resolved.bucket_B / mq_dtype_size(train->dtype));
+	mq_template_set(&v, "offload", e->resolved.offload_optimizer ? "yes" : "");
+	mq_template_set(&v, "weights", stage == 3 && w->zero_quantized_weights_B > 0 ? "yes" : "");
+	mq_template_set(&v, "quantized", stage == 3 && w->zero_quantized_gradients_B > 0 ? "yes" : "");
+	mq_template_set(&v, "partition", stage == 3 && w->zero_hpz_partition_size ? "%u" : "",
+			w->zero_hpz_partition_size);
 	return mq_template_text(&v, "platforms/launch", "ds_config.json.in", text, err);
 }
 

@@ -3,8 +3,8 @@
  * The order of ranks is Megatron's tp-cp-ep-dp-pp, or, with all stages of a replica first, that of
  * --use-tp-pp-dp-mapping. Uneven layers become --pipeline-model-parallel-layout ("Et*3|t*4|t*3L": E embedding, t a
  * layer, L head and loss, | between stages, chunks of the interleaved schedule in model order). Data, tokenizer and
- * learning rate are DATA_ARGS, by default mock data to measure the step. The script is platforms/launch/megatron.sh.in.
- * SPDX-License-Identifier: Apache-2.0 */
+ * learning rate are DATA_ARGS, by default mock data to measure the step. The script is platforms/launch/megatron.sh.in,
+ * its flags of the model megatron_model.in. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/shell.h"
@@ -60,7 +60,7 @@ static void set_launch(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "each", equal ? "%u" : "$PROCESSES", node[0].n);
 	mq_template_set(v, "environment", "%s%s",
 			e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e));
-	mq_template_set(v, "program", "%s", mq_megatron_program(e->model->stack));
+	mq_template_set(v, "program", "%s", e->model->stack->pattern ? "pretrain_hybrid.py" : "pretrain_gpt.py");
 }
 
 static void set_degrees(struct mq_template *v, const struct mq_export *e)
@@ -160,6 +160,81 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "flags", "%s", e->software->flags);
 }
 
+static void set_layers(struct mq_template *v, const struct mq_transformer *t)
+{
+	const char *predicted = "";
+	uint32_t dense = t->dense_layers;
+
+	for (uint32_t i = 0; i < t->mtp; i++)
+		predicted = mq_arena_printf(v->arena, "%s%s", predicted, t->experts ? "/*E" : "/*-");
+	mq_template_set(v, "predicted", "%s", predicted);
+	mq_template_set(v, "mamba", t->pattern && strchr(t->pattern, 'M') ? "yes" : "");
+	if (t->moe_every > 1 && !t->pattern) /* as a Python list: 1 = experts */
+		mq_template_set(v, "expert_layers", "([0]*%u+[1]*1)*%u", t->moe_every - 1, t->layers / t->moe_every);
+	else
+		mq_template_set(v, "expert_layers", dense && !t->pattern ? "([0]*%u+[1]*%u)" : "", dense,
+				t->layers > dense ? t->layers - dense : 0);
+}
+
+static void set_rope(struct mq_template *v, const struct mq_transformer *t)
+{
+	const char *kind = t->rotary && t->rope.kind ? t->rope.kind : "";
+	bool yarn = !strcmp(kind, "yarn");
+
+	mq_template_set(v, "position", "%s",
+			yarn && !t->kv_rank ? "yarn" :
+			t->rotary           ? "rope" :
+			t->positions        ? "learned_absolute" :
+					      "none");
+	mq_template_set(v, "positions", "%u", t->positions > t->seq ? t->positions : t->seq);
+	mq_template_set(v, "base", t->rotary && t->rope_theta > 0 ? "%.0f" : "", t->rope_theta);
+	mq_template_set(v, "llama3", strcmp(kind, "llama3") ? "" : "yes");
+	mq_template_set(v, "linear", strcmp(kind, "linear") ? "" : "%.0f", t->rope.factor);
+	mq_template_set(v, "latent_rope", !t->kv_rank || !t->rotary ? "" : yarn ? "yarn" : "rope");
+	mq_template_set(v, "yarn", yarn ? "yes" : "");
+}
+
+/* Settings without a flag are left out: check_said compares. GPT-OSS clamps its gates at 7 and adds 1 to the linear
+ * half. */
+static void set_model(struct mq_template *v, const struct mq_export *e)
+{
+	struct mq_transformer t = *e->model->stack;
+	bool outer = t.experts && (t.dense_layers || t.moe_every > 1) && t.dense_ffn;
+
+	if (!t.rotary)
+		t.rope_part = 0;
+	if (t.kv_rank) { /* these have no flags in latent attention */
+		t.window = t.rope.length = 0;
+		t.rope.fast = t.rope.slow = 0;
+		t.rope.unrounded = false;
+	}
+	if (!t.experts) {
+		t.expert_groups = t.shared_ffn = t.latent = t.dense_layers = t.moe_every = 0;
+		t.router_scale = 0;
+		t.sigmoid_router = false;
+	}
+	if (t.biases)
+		t.qkv_bias = false;
+	mq_export_fields(v, &t, "yes", "");
+	set_layers(v, &t);
+	set_rope(v, &t);
+	mq_template_set(v, "outer_ffn", "%u", outer ? t.dense_ffn : t.ffn);
+	mq_template_set(v, "groups", t.kv_heads != t.heads ? "%u" : "", t.kv_heads);
+	mq_template_set(v, "window", t.window && t.window < t.seq ? "%u" : "", t.window - 1);
+	mq_template_set(v, "untied", t.tied ? "" : "yes");
+	mq_template_set(v, "norm", t.rms ? "RMSNorm" : "LayerNorm");
+	mq_template_set(v, "eps", t.norm_eps > 0 ? "%g" : "", t.norm_eps);
+	mq_template_set(v, "activation", "%s",
+			t.clamp ? " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
+				  "--softmax-type learnable" :
+			t.gated ? " \\\n  --swiglu" :
+			t.relu  ? " \\\n  --squared-relu" :
+				  "");
+	mq_template_set(v, "unbiased", t.biases ? "" : "yes");
+	mq_template_set(v, "share", t.dropout ? "0.1" : "0.0");
+	mq_template_set(v, "unfused", t.fused ? "" : "yes");
+}
+
 /* Reads the flags back and reports a part of the model that they lack. */
 static enum mq_status check_said(const struct mq_export *e, const char *flags, struct mq_err *err)
 {
@@ -177,7 +252,8 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err)
 {
-	MQ_FREED struct mq_words memory = { NULL, 0 };
+	struct mq_template v = { .arena = e->arena };
+	const char *text;
 
 	if (!e->model->stack)
 		return mq_bad(err,
@@ -186,10 +262,9 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 			      e->model->name);
 	if (e->train->infer)
 		return mq_bad(err, "--mode infer: these are settings of training");
-	FILE *f = mq_words_open(&memory);
-	mq_megatron_write(e->model->stack, f);
-	fclose(f);
-	*flags = mq_arena_strdup(e->arena, memory.text);
+	set_model(&v, e);
+	MQ_TRY(mq_template_text(&v, "platforms/launch", "megatron_model.in", &text, err));
+	*flags = mq_arena_printf(e->arena, "%.*s", (int)(strlen(text) - strlen(" \\\n")), text);
 	return check_said(e, *flags, err);
 }
 
@@ -238,6 +313,6 @@ enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, 
 
 	MQ_TRY(mq_export_megatron_model(e, &model, err));
 	MQ_TRY(mq_export_megatron_values(e, &v, err));
-	mq_template_set(&v, "model", "%s", model + strlen(" \\\n")); /* the preceding flags end with it */
+	mq_template_set(&v, "model", "%s", model);
 	return mq_template_text(&v, "platforms/launch", "megatron.sh.in", text, err);
 }

@@ -135,6 +135,26 @@ enum mq_status mq_export_huggingface(const struct mq_export *e, const char **con
 	return status;
 }
 
+void mq_export_fields(struct mq_template *v, const struct mq_transformer *t, const char *yes, const char *no)
+{
+	size_t n;
+	const struct mq_field *field = mq_transformer_fields(&n);
+
+	for (const struct mq_field *f = field; f < field + n; f++) {
+		const void *at = (const char *)t + f->offset;
+		const char *text = f->type == 's' ? *(const char *const *)at : NULL;
+
+		if (f->type == 'n')
+			mq_template_set(v, f->name, *(const uint32_t *)at || *no ? "%u" : "", *(const uint32_t *)at);
+		else if (f->type == 'd')
+			mq_template_set(v, f->name, *(const double *)at > 0 ? "%.9g" : "", *(const double *)at);
+		else if (f->type == 'b')
+			mq_template_set(v, f->name, "%s", *(const bool *)at ? yes : no);
+		else
+			mq_template_set(v, f->name, "%s", text ? text : "");
+	}
+}
+
 const char *mq_export_nccl(const struct mq_export *e)
 {
 	const struct mq_plan *p = e->plan;

@@ -59,8 +59,6 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 	const struct mq_transformer *t = e->model->stack;
 	enum mq_titan_family family = family_of(t);
 	bool outer = t->experts && (t->dense_layers || t->moe_every > 1), fp8 = mq_train_gemm_dtype(e->train) == MQ_FP8;
-	size_t n;
-	const struct mq_field *fields = mq_transformer_fields(&n);
 	const struct mq_template_value words[] = {
 		{ "module", families[family].module },
 		{ "prefix", families[family].prefix },
@@ -75,14 +73,7 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 								       "Float8LinearConverter" },
 	};
 
-	for (size_t i = 0; i < n; i++) {
-		const void *at = (const char *)t + fields[i].offset;
-
-		if (fields[i].type == 'n')
-			mq_template_set(v, fields[i].name, "%u", *(const uint32_t *)at);
-		else if (fields[i].type == 'b')
-			mq_template_set(v, fields[i].name, "%s", python_bool(*(const bool *)at));
-	}
+	mq_export_fields(v, t, "True", "False");
 	mq_template_set(v, "outer_ffn", "%u", outer ? t->dense_ffn : t->ffn);
 	mq_template_set(v, "step", "%u", mq_or_1(t->moe_every));
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)

@@ -1,11 +1,9 @@
-/* megatron.h - a stack of blocks as flags of Megatron-LM, and back.
+/* megatron.h - a stack of blocks from flags of Megatron-LM.
  *
  * Flags and defaults are those of `megatron/training/arguments.py` and the dataclasses that it turns into flags;
  * tests/flags/megatron-lm.txt has their names and the version. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_MEGATRON_H
 #define MQ_MODEL_FORMATS_LIB_MEGATRON_H
-
-#include <stdio.h>
 
 #include "model/builders/lib/transformer.h"
 
@@ -30,11 +28,6 @@ const struct mq_flag *mq_flag_find(const struct mq_flag *list, const char *word)
 /* Stores its value in the structure `to`; *word moves to its last word. MQ_EINPUT: a wrong value. */
 enum mq_status mq_flag_take(const struct mq_flag *flag, const char *const **word, void *to, struct mq_arena *arena,
 			    struct mq_err *err);
-
-/* Writes one " \\\n  --flag value" per setting, without those that have no flag: callers read back and compare. */
-void mq_megatron_write(const struct mq_transformer *t, FILE *file);
-/* The Megatron program that trains such a stack. */
-const char *mq_megatron_program(const struct mq_transformer *t);
 
 /* Reads the flags among `word` (NULL-terminated); missing ones get Megatron's defaults. MQ_EINPUT: a wrong value. Does
  * not check the description. */
