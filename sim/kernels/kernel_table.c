@@ -18,10 +18,13 @@ const struct mq_part_kernels *mq_part_kernels(const struct mq_libraries *librari
 double mq_device_int_rate(const struct mq_device_calib *d)
 {
 	bool wide = d->compute_capability > 80; /* 128 lanes for fp32, 64 for integers */
+	/* Pascal multiplies by three XMAD and shifts and compares at half its rate: the address of a strided operand takes
+	 * 72 slots of a lane, 36 since Volta (counted in machine code) */
+	bool emulated = d->compute_capability > 0 && d->compute_capability < 70;
 
 	if (!(d->peak_flops[MQ_FP32] > 0)) /* abstract devices: memory alone limits them */
 		return (double)INFINITY;
-	return d->peak_flops[MQ_FP32] / (wide ? 4 : 2);
+	return d->peak_flops[MQ_FP32] / (wide || emulated ? 4 : 2);
 }
 
 /* A kernel's second read of a row hits the L2, at a third of the cost, while the rows in flight (two per SM, or one

@@ -206,6 +206,21 @@ static double pool_work(const struct mq_op_work *w, bool backward)
 	       op->flop * w->scale.flop * mq_part_work(w->libraries, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
 }
 
+/* Bytes that a max pool moves beyond its op's, which has a byte for each output: PyTorch writes and reads the place of the
+ * maximum in 8 bytes; cuDNN writes none, and looks for it again in input and output. */
+static double pool_more_B(const struct mq_op_work *w, bool backward)
+{
+	enum { INDEX_B = 8 };
+	const struct mq_op *op = w->op;
+	double outputs = op->masks * w->scale.write, counted_B = outputs * w->size_B / 2;
+
+	if (op->kind != MQ_OP_POOL || !(op->masks > 0))
+		return 0;
+	if (w->software->aten_image_kernels)
+		return outputs * INDEX_B - counted_B;
+	return (backward ? (op->read * w->scale.read + outputs) * w->size_B : 0) - counted_B;
+}
+
 /* Appends what the framework moves beyond the fused kernel that a norm or element-wise op counts. */
 static void add_framework(struct mq_op_work *w, bool backward)
 {
@@ -295,6 +310,7 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	}
 	struct mq_kernel *k = mq_work_add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
+	k->bytes += pool_more_B(w, backward);
 	k->work = pool_work(w, backward);
 	if (!(less > 0))
 		add_rereads(w, backward, k);

@@ -345,14 +345,25 @@ static double eager_B(const struct here *at, bool selective)
 	return spread_B(at, elems);
 }
 
+/* Saved bytes that ops of images do not count: PyTorch keeps the place of a pool's maximum in 8 bytes, not in one; under
+ * autocast the batch stays in fp32 beside the copy that the first convolution saves. */
+static double image_B(const struct here *at)
+{
+	double size_B = mq_dtype_size(at->low->train->dtype);
+	bool cast = at->low->software->autocast && at->low->model->image && size_B < FP32_B;
+
+	if (at->op->kind == MQ_OP_POOL && at->low->software->aten_image_kernels)
+		return 7 * spread_B(at, at->op->masks) / size_B;
+	return cast && at->op->kind == MQ_OP_INPUT ? FP32_B * spread_B(at, at->op->saved) / size_B : 0;
+}
+
 /* Saved bytes of an op. An in-place loss saves no more than its peak. */
 static double kept_B(const struct here *at, bool selective)
 {
-	bool loss = at->op->kind == MQ_OP_LOSS;
+	bool needs_own, loss = at->op->kind == MQ_OP_LOSS;
 	struct mq_share share = loss ? loss_share(at) : at->share;
 	double kept = mq_op_saved_B(at->op, &share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
-	bool needs_own;
 
 	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->probs_on_activation)
 		return 0;
@@ -365,7 +376,7 @@ static double kept_B(const struct here *at, bool selective)
 			kept += needs_own ? copy_B : copy_B - whole_B;
 	}
 	if (!loss || !at->calib)
-		return kept + gathered_B(at) + eager_B(at, selective) + dropped_B(at) - narrowed_B(at);
+		return kept + image_B(at) + gathered_B(at) + eager_B(at, selective) + dropped_B(at) - narrowed_B(at);
 	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * at->loss_B);
 }
 
@@ -432,10 +443,8 @@ static void add_loss(const struct here *at, struct mq_op_use *use)
 
 static bool makes_logits(const struct here *at)
 {
-	const struct mq_model *m = at->low->model;
-
-	MQ_EACH_OUT(m, at->id, e)
-		if (m->op[e->dst].kind == MQ_OP_LOSS)
+	MQ_EACH_OUT(at->low->model, at->id, e)
+		if (at->low->model->op[e->dst].kind == MQ_OP_LOSS)
 			return true;
 	return false;
 }

@@ -165,6 +165,12 @@ static void test_image_networks(void **state)
 	assert_near(back.blocked, 70 * elems);
 	assert_near(forward(m, &s, "stem.pool").work, 27 * elems + 20 * taps);
 	assert_near(backward(m, &s, "stem.pool").work, 110 * elems + 40 * taps);
+	/* PyTorch writes and reads places of 8 bytes; cuDNN reads input, output and gradient, and writes the input's */
+	double outputs = 64 * 56 * 56;
+	assert_near(forward(m, &s, "stem.pool").bytes, 2 * elems + (2 + 8) * outputs);
+	assert_near(backward(m, &s, "stem.pool").bytes, 2 * elems + (2 + 8) * outputs);
+	assert_near(forward(m, mq_software_plain(), "stem.pool").bytes, 2 * (elems + outputs));
+	assert_near(backward(m, mq_software_plain(), "stem.pool").bytes, 2 * (2 * elems + 2 * outputs));
 	assert_near(forward(m, &s, "pool").work, 0); /* of whole images: a sum by rows */
 	/* a bias is added to each pixel, and its gradient summed; those of ResNet have none */
 	const struct mq_model *vgg = load("vgg16", 0, &BF16);
@@ -187,6 +193,10 @@ static void test_few_blocks(void **state)
 	k.blocks = 50;
 	assert_near(mq_cost_kernel(d, &k) - d->launch_s, 8 * (full - d->launch_s));
 	k.blocks = 4000;
+	assert_near(mq_cost_kernel(d, &k), full);
+	d->compute_capability = 70; /* 64 lanes of the 64 for fp32, not of 128 */
+	assert_near(full - d->launch_s, 2 * (mq_cost_kernel(d, &k) - d->launch_s));
+	d->compute_capability = 61;
 	assert_near(mq_cost_kernel(d, &k), full);
 }
 

@@ -113,7 +113,8 @@ void mq_amounts_pool(struct mq_op *op, const struct mq_window *w, bool max)
 	op->write = out + mask;
 	op->output = out;
 	op->moved_bwd = in + out + mask;
-	op->saved = mask; /* index of the maximum in its window */
+	op->saved = mask; /* place of the maximum in its window: a byte at least */
+	op->masks = max ? out : 0;
 	op->halo = halo(w);
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, w->out.h);
