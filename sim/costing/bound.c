@@ -1,7 +1,8 @@
 /* bound.c - see costing.h.
  *
- * Some device must compute every FLOP of the model once (a quarter of them where Winograd's algorithm applies, see
- * cost.c), at most at its peak. SPDX-License-Identifier: Apache-2.0 */
+ * Some device must compute every FLOP of the model once (half of causal attention, a quarter of what Winograd's
+ * algorithm applies to, see cost.c), at most at its peak, which boards that clock above their data sheet exceed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "costing/costing.h"
 
 #include <math.h>
@@ -43,6 +44,8 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 			flop += o->phase == MQ_FORWARD ? o->flop_bwd : o->flop;
 		if (o->kind == MQ_OP_ATTENTION && train->sequence_packing.work > 0)
 			flop *= fmin(1, train->sequence_packing.work);
+		if (o->kind == MQ_OP_ATTENTION && o->causal) /* fused kernels skip what the mask hides */
+			flop /= 2;
 		if (mq_op_of_experts(o)) /* dropped tokens */
 			flop *= fmin(1, mq_expert_load(&train->experts, 1));
 		if (train->dtype == MQ_FP32 && o->winograd > 0)
@@ -52,6 +55,18 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 	return sum;
 }
 
+/* The most FLOPs that a device does in a second. Fused attention in fp32 runs three TF32 products in place of one. */
+static double fastest_flops(const struct mq_device_calib *d, const struct mq_train *train)
+{
+	double peak = mq_cost_train_peak(d, train), best = fmax(d->gemm_eff, d->conv_eff);
+
+	if (train->dtype == MQ_FP32) {
+		peak = fmax(peak, d->peak_flops[MQ_TF32] / 3);
+		best *= fmax(1, d->gemm_fp32);
+	}
+	return peak * fmax(1, best);
+}
+
 double mq_peak_bound(const struct mq_question *q)
 {
 	const struct mq_cluster *cluster = q->cluster;
@@ -59,7 +74,7 @@ double mq_peak_bound(const struct mq_question *q)
 
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		if (cluster->device[d].calib != MQ_NONE)
-			peak += mq_cost_train_peak(&q->calib->device[cluster->device[d].calib], q->train);
+			peak += fastest_flops(&q->calib->device[cluster->device[d].calib], q->train);
 	double bound = profiled_s(q->model, q->train) / cluster->n_devices;
 	return peak > 0 ? fmax(bound, flop * q->train->batch / peak) : bound;
 }

@@ -346,7 +346,7 @@ static bool begin(struct mq_low *low)
 	mq_low_number(low);
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
 		return false;
-	out->model_flop = low->train->batch * mq_sample_flop(low->model, low->train, low->software);
+	out->model_flop = low->train->batch * mq_sample_flop(low->rq.q->model, low->train, low->software);
 	if (!low->rq.any_memory)
 		mq_low_memory(low);
 	if ((out->verdict != MQ_VERDICT_OK && !low->rq.past_memory) || low->rq.memory_only)
