@@ -167,12 +167,12 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
-/* Chooses the training dtype, see mq_session_open. */
+/* Chooses the training dtype, see mq_session_open; fp32 becomes tf32 where the software asks the devices for it. */
 static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
-	bool gpu = false, bf16 = true;
+	bool gpu = false, bf16 = true, tf32 = s->software.software.tf32;
 
-	if (q->dtype_given || !s->platform_path)
+	if (!s->platform_path)
 		return MQ_OK;
 	const char *const *type = s->files->platform.type;
 	if (!type)
@@ -182,12 +182,16 @@ static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, str
 	for (; *type; type++) {
 		const struct mq_device_calib *d = mq_calib_device(s->calib, *type);
 
+		tf32 = tf32 && d && d->peak_flops[MQ_TF32] > 0;
 		if (d && d->kind == MQ_CPU)
 			continue;
 		gpu = true;
 		bf16 = bf16 && (!d || d->peak_flops[MQ_BF16] > 0);
 	}
-	q->train.dtype = !gpu ? MQ_FP32 : bf16 ? MQ_BF16 : MQ_FP16;
+	if (!q->dtype_given)
+		q->train.dtype = !gpu ? MQ_FP32 : bf16 ? MQ_BF16 : MQ_FP16;
+	if (q->train.dtype == MQ_FP32 && tf32)
+		q->train.dtype = MQ_TF32;
 	return MQ_OK;
 }
 
@@ -230,7 +234,6 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 {
 	struct mq_model_request request = { q->model, &s->train, q->seq, &s->software.software };
 
-	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	MQ_TRY(count_tokens(s, q, err));
@@ -352,6 +355,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	s->platform_calib = of_model ? "" : mq_platform_calib_path(s->platform_path, &s->arena);
 	if (!of_model)
 		MQ_TRY(load_calib(s, files, err));
+	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
 	MQ_TRY(choose_dtype(s, own, err));
 	MQ_TRY(load_model(s, own, err));
 	if (of_model) {

@@ -32,4 +32,9 @@ below exact 20
 "$M" search -m llama:layers=2,hidden=1024,heads=16,vocab=50257 --batch 8 -p 8xA100-SXM4-80GB -e expert --fix cp=1 --fix pp=1 --evals 30 -j 1 -o padded >/dev/null
 awk -F, 'NR > 1 && $5 > 0 { f = $5 * $7 * $10; n++; tp[$12]; if (!one) one = f; if (f / one > 1 + 1e-6 || f / one < 1 - 1e-6) print "FLOPs differ: " $0 }
 	END { for (t in tp) k++; if (n < 6 || k < 3) print n " plans, " k " degrees" }' padded/candidates.csv
+# A software that lets fp32 products use TF32 does so where the device has it.
+step() { "$M" search -m vgg11 --batch 8 --dtype fp32 -e data-parallel -j 1 -o "$3" -p "gpu=$1 nodes=1 gpus=1" --software "$2" >/dev/null; sed -n 2p "$3/candidates.csv" | cut -d, -f5; }
+for d in A100-SXM4-80GB V100-32GB; do
+	echo "$d $(step $d ddp "$d.1") $(step $d ddp,tf32=0 "$d.0")"
+done | awk '/A100/ ? !($2 < .8 * $3) : $2 != $3 { print "TF32 and fp32: " $0 }'
 finish
