@@ -2,7 +2,7 @@
 
     python3 tests/gpu/steps_kernels.py GPU DIR [SECONDS [NAME...]]        # GPU: its name in platforms/calib; NAME: how runs' names begin
 
-Networks of torchvision, timm and transformers as they come, under torch.autocast or in 32 bits, with AdamW (image networks: SGD with
+Networks of torchvision, timm, transformers, peft and diffusers as they come, under torch.autocast or in 32 bits, with AdamW (image networks: SGD with
 momentum); Llama in 16 bits and under FSDP2 too. Nothing begins later than SECONDS (600).
 DIR/runs.csv, which `maquette score` reads. Step time: the shortest of three times four steps in a row after three others; memory: what
 the allocator reserved, `allocated_GB` what of it tensors had.
@@ -11,7 +11,7 @@ what x + x takes that host just before.
 DIR/kernels.csv: of the same phases the kernels, memsets apart, their microseconds, and those by class; DIR/kernels.json: those that take
 longest: name, how many, microseconds. When all is timed: a process in which torch.profiler ran once launches half as fast.
 """
-import csv, gc, json, os, re, sys, time
+import csv, gc, json, os, re, sys, time, types
 import torch, torch.nn.functional as F
 from fsdp2 import shard
 
@@ -74,6 +74,117 @@ def images(c, name, last=False, side=224):
     layout = torch.channels_last if last else torch.contiguous_format
     x = torch.randn(c["mbs"], 3, side, side, device=device).to(memory_format=layout)
     return model.to(memory_format=layout).train(), (x, torch.randint(0, 1000, (c["mbs"],), device=device))
+
+
+def peft_llama(c, targets, rank=16, dropout=0.0, checkpoint=False, **shape):
+    import peft
+    torch.set_default_dtype(bf16)
+    try:
+        model, data = llama(c, dtype=bf16, **shape)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    config = peft.LoraConfig(r=rank, lora_alpha=32, lora_dropout=dropout, target_modules=targets, task_type="CAUSAL_LM")
+    if checkpoint:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.enable_input_require_grads()
+    model = peft.get_peft_model(model, config)
+    return model.train(), data
+
+
+class Volume(torch.nn.Module):
+    def __init__(self, channels=1, classes=3, widths=(32, 64, 128, 256, 320, 320), act=torch.nn.ReLU):
+        super().__init__()
+        def two(i, o, stride):
+            return torch.nn.Sequential(torch.nn.Conv3d(i, o, 3, stride, 1, bias=False), torch.nn.InstanceNorm3d(o, affine=True), act(inplace=True),
+                                 torch.nn.Conv3d(o, o, 3, 1, 1, bias=False), torch.nn.InstanceNorm3d(o, affine=True), act(inplace=True))
+        self.down = torch.nn.ModuleList(two(i, o, 1 if k == 0 else 2) for k, (i, o) in enumerate(zip((channels,) + widths, widths)))
+        self.up = torch.nn.ModuleList(torch.nn.ConvTranspose3d(i, o, 2, 2) for i, o in zip(widths[:0:-1], widths[-2::-1]))
+        self.join = torch.nn.ModuleList(two(2 * o, o, 1) for o in widths[-2::-1])
+        self.classes = torch.nn.Conv3d(widths[0], classes, 1)
+    def forward(self, x):
+        kept = []
+        for d in self.down:
+            x = d(x)
+            kept.append(x)
+        for up, join, k in zip(self.up, self.join, kept[-2::-1]):
+            x = join(torch.cat((k, up(x)), 1))
+        return self.classes(x)
+
+
+class Loss(torch.nn.Module):
+    """A model whose result has a loss, as those of transformers."""
+    def __init__(self, model, make):
+        super().__init__()
+        self.model, self.make = model, make
+    def forward(self, **data):
+        return types.SimpleNamespace(loss=self.make(self.model, data))
+
+
+def squares(model, data):
+    target = data.pop("target")
+    out = model(**data, return_dict=False)[0]
+    return F.mse_loss(out.float(), target.float())
+
+
+def volume(c, last=True):
+    side = 64 if tiny else 128
+    layout = torch.channels_last_3d if last else torch.contiguous_format
+    model = Volume().to(device).to(memory_format=layout)
+    x = torch.randn(c["mbs"], 1, side, side, side, device=device).to(memory_format=layout)
+    y = torch.randint(0, 3, (c["mbs"], side, side, side), device=device)
+    return Loss(model, lambda m, d: F.cross_entropy(m(d["x"]).float(), d["y"])).train(), dict(x=x, y=y)
+
+
+def sd2(c, last=False):
+    from diffusers import UNet2DConditionModel
+    with torch.device(device):
+        m = UNet2DConditionModel(sample_size=64, in_channels=4, out_channels=4, cross_attention_dim=1024, attention_head_dim=[5, 10, 20, 20],
+                                 use_linear_projection=True)
+    if last:
+        m.to(memory_format=torch.channels_last)
+    b, side = c["mbs"], 16 if tiny else 64
+    data = dict(sample=torch.randn(b, 4, side, side, device=device), timestep=torch.randint(0, 1000, (b,), device=device),
+                encoder_hidden_states=torch.randn(b, 77, 1024, device=device), target=torch.randn(b, 4, side, side, device=device))
+    return Loss(m, squares).train(), data
+
+
+def flux(c, layers=3, singles=6, image=64, text=512):
+    from diffusers import FluxTransformer2DModel
+    with torch.device(device):
+        m = FluxTransformer2DModel(num_layers=layers, num_single_layers=singles, guidance_embeds=True)
+    b, n = c["mbs"], 16 if tiny else image * image
+    ids = torch.zeros(n, 3, device=device)
+    data = dict(hidden_states=torch.randn(b, n, 64, device=device), encoder_hidden_states=torch.randn(b, text, 4096, device=device),
+                pooled_projections=torch.randn(b, 768, device=device), timestep=torch.rand(b, device=device), guidance=torch.ones(b, device=device),
+                img_ids=ids, txt_ids=torch.zeros(text, 3, device=device), target=torch.randn(b, n, 64, device=device))
+    return Loss(m, squares).train(), data
+
+
+def dit(c):
+    from diffusers import DiTTransformer2DModel
+    with torch.device(device):
+        m = DiTTransformer2DModel(num_attention_heads=16, attention_head_dim=72, in_channels=4, out_channels=8, num_layers=2 if tiny else 28, sample_size=32)
+    b = c["mbs"]
+    data = dict(hidden_states=torch.randn(b, 4, 32, 32, device=device), timestep=torch.randint(0, 1000, (b,), device=device),
+                class_labels=torch.randint(0, 1000, (b,), device=device), target=torch.randn(b, 8, 32, 32, device=device))
+    return Loss(m, squares).train(), data
+
+
+def retina(c, last=True):
+    import torchvision
+    from torchvision.models.detection.backbone_utils import _resnet_fpn_extractor
+    from torchvision.ops.feature_pyramid_network import LastLevelP6P7
+    from torchvision.ops import misc
+    side = 128 if tiny else 800
+    back = torchvision.models.resnext50_32x4d(norm_layer=misc.FrozenBatchNorm2d)
+    back = _resnet_fpn_extractor(back, 3, returned_layers=[2, 3, 4], extra_blocks=LastLevelP6P7(256, 256))
+    m = torchvision.models.detection.RetinaNet(back, num_classes=264, min_size=side, max_size=side).to(device)
+    if last:
+        m.to(memory_format=torch.channels_last)
+    b = c["mbs"]
+    xs = [torch.rand(3, side, side, device=device) for _ in range(b)]
+    ys = [dict(boxes=torch.tensor([[10., 10., 100., 100.], [50., 60., 120., 128.]], device=device), labels=torch.tensor([1, 2], device=device)) for _ in range(b)]
+    return Loss(m, lambda m, d: sum(m(d["xs"], d["ys"]).values())).train(), dict(xs=xs, ys=ys)
 
 
 def loss_of(model, data):
@@ -195,6 +306,8 @@ def run(name, model, make, mbs, seq="", precision="bf16", software="transformers
                 zero=zero, compiled=compiled, fused=fused, **shape), make
 
 
+ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+of_8b = dict(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256, tied=False)
 of_1b = dict(layers=16, hidden=2048, ffn=8192, heads=32, kv_heads=8)
 TE = "attention=te"  # cuDNN's, which scaled_dot_product_attention takes on Hopper by now
 GPT2 = TE + ",separate_projections=0,unfused_gelu=1"
@@ -262,6 +375,20 @@ RUNS = [
     run("compiled-bert-base-32", "bert:size=base,seq=512,predictions=512", lambda c: bert(c, 12, 768, 12), 32, 512, software="transformers-compiled", options=TE, compiled=True),
     run("compiled-llama-2", "Llama 3.2 1B", llama, 2, 2048, software="transformers-compiled", options=TE, compiled=True),
     run("compiled-bert-base-1", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 1, 128, software="transformers-compiled", options=TE, compiled=True),
+    # the fourth: fine-tuning, diffusion, volumes and detection
+    run("lora-1b-qv", "Llama 3.2 1B", lambda c: peft_llama(c, ["q_proj", "v_proj"]), 4, 2048, options=TE, train="lora:rank=16,alpha=32,targets=q_proj+v_proj,base=bf16"),
+    run("lora-1b-all", "Llama 3.2 1B", lambda c: peft_llama(c, ALL, dropout=.1), 4, 2048, options=TE, train="lora:rank=16,alpha=32,targets=all,dropout=0.1,base=bf16"),
+    run("lora-8b-qv", "Llama 3.1 8B", lambda c: peft_llama(c, ["q_proj", "v_proj"], **of_8b), 1, 2048, options=TE, train="lora:rank=16,alpha=32,targets=q_proj+v_proj,base=bf16"),
+    run("lora-8b-all", "Llama 3.1 8B", lambda c: peft_llama(c, ALL, dropout=.1, **of_8b), 1, 2048, options=TE, train="lora:rank=16,alpha=32,targets=all,dropout=0.1,base=bf16"),
+    run("lora-8b-all-recompute", "Llama 3.1 8B", lambda c: peft_llama(c, ALL, dropout=.1, checkpoint=True, **of_8b), 4, 2048, options=TE, train="lora:rank=16,alpha=32,targets=all,dropout=0.1,base=bf16", recompute="full"),
+    run("volume-last", "unet3d:channels=1,classes=3", volume, 7, options="channels_first=none", software="torchvision"),
+    run("volume-first", "unet3d:channels=1,classes=3", lambda c: volume(c, False), 2, software="torchvision"),
+    run("volume-tf32", "unet3d:channels=1,classes=3", lambda c: volume(c, False), 2, precision="tf32", software="torchvision"),
+    run("sd2-unet", "stable_diffusion_v2", sd2, 16, options=TE),
+    run("sd2-unet-last", "stable_diffusion_v2", lambda c: sd2(c, True), 32, options=TE + ",channels_first=none"),
+    run("flux-3-6", "flux:layers=3,singles=6,image=128,text=512", flux, 2, options=TE),
+    run("dit-xl", "dit:size=xl", dit, 64, options=TE),
+    run("retinanet", "retinanet", retina, 16, options="channels_first=none", software="torchvision"),
 ]
 
 def sum_us(n=2000):
@@ -285,7 +412,7 @@ if __name__ == "__main__":
     last, names = float(sys.argv[3]) if len(sys.argv) > 3 else 600, tuple(sys.argv[4:]) or ("",)
     os.makedirs(DIR, exist_ok=True)
     out = csv.DictWriter(table("runs.csv"), (
-        "row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,step_time_s,"
+        "row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,train,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,recompute,step_time_s,"
         "max_mem_gb,memory_basis,status,software,software_options,platform,notes").split(","), extrasaction="ignore")
     out.writeheader()
     of_hosts, of_kernels, longest = csv.writer(table("hosts.csv")), csv.writer(table("kernels.csv")), {}
