@@ -115,6 +115,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	shapes_each(&s->space, collect, s);
 	if (s->n)
 		qsort(s->list, s->n, sizeof(*s->list), faster);
+	/* if nothing fits, with the optimizer on the host */
+	s->space.host = s->n && !isfinite(s->list->time_s) && shapes_can_host(&s->space);
+	if (s->space.host) {
+		shapes_each(&s->space, collect, s);
+		qsort(s->list, s->n, sizeof(*s->list), faster);
+	}
 	while (s->n && !isfinite(s->list[s->n - 1].time_s))
 		s->n--;
 	if (!s->n)

@@ -458,29 +458,60 @@ static void hosts_take_what_is_computed_again(void **state)
 	mq_arena_fini(&q.arena);
 }
 
-/* A plan that does not fit: eight replicas divide their states, seven of eight layers wait on the host, or both; two
- * ranks of a stage that split its tensors have no states in common. */
+/* Memory of a toy: what replicas hold counts 4, 3, 2, 1 units by ZeRO stage, large buckets one more, layers whose
+ * activations are held a unit each. */
+static bool within_units(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	const uint32_t state[MQ_N_SYNCS] = { 4, 4, 4, 3, 2, 1 };
+	uint32_t again = plan->config[0].recompute != MQ_RECOMPUTE_FULL ? 0 :
+			 plan->recompute_num_layers                     ? plan->recompute_num_layers :
+									  8;
+	uint32_t units = state[plan->config[0].sync] + !plan->bucket_B + 8 - plan->offload_layers - again;
+
+	result->verdict = units <= *(const uint32_t *)context ? MQ_VERDICT_OK : MQ_VERDICT_OOM;
+	return true;
+}
+
+/* Of a plan that does not fit, variants that do: with small buckets, the fewest layers on the host or computed again
+ * (not all), of every sharding above its own; two ranks of a stage that split its tensors have no states in common. */
 static void memory_is_saved(void **state)
 {
+	/* units that fit: layers on the host (one at least) by ZeRO stage, 0 = none suffice */
+	static const uint32_t cases[][5] = { { 12, 1, 1, 1, 1 }, { 9, 4, 3, 2, 1 }, { 4, 0, 0, 7, 6 } };
 	struct question q;
 	struct mq_plan plan, other;
+	uint32_t units;
 
 	ask(&q, 8);
+	struct mq_costs costs = *q.problem.costs;
+
+	costs.fits = within_units;
+	costs.screen_context = &units;
+	q.problem.costs = &costs;
 	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 1 }, &plan);
-	for (uint32_t way = 0; way < MQ_MOVE_RELIEFS; way++) {
-		assert_true(mq_move_relieve(&q.space, &plan, way, &q.arena, &other));
-		assert_int_equal(other.config[0].sync, way == 1 ? MQ_SYNC_ALLREDUCE : MQ_SYNC_ZERO1);
-		assert_int_equal(other.offload_layers, way == 0 ? 0 : 7);
-	}
-	assert_false(mq_move_relieve(&q.space, &other, 0, &q.arena, &plan));
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t zero = 0; zero < 4; zero++) {
+			uint32_t layers = cases[i][1 + zero];
+
+			units = cases[i][0];
+			assert_int_equal(mq_move_relieve(&q.space, &plan, 4 * zero + 2, &q.arena, &other), layers > 0);
+			assert_int_equal(layers ? other.offload_layers : layers, layers);
+			assert_int_equal(mq_move_relieve(&q.space, &plan, 4 * zero + 3, &q.arena, &other), layers > 0);
+			assert_int_equal(layers ? other.recompute_num_layers : layers, layers);
+			assert_true(!layers || other.config[0].sync == (zero ? MQ_SYNC_ZERO1 + zero - 1 : 0));
+		}
+	units = 12;
+	assert_true(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other) && other.bucket_B > 0);
+	assert_true(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other) && other.config[0].sync == MQ_SYNC_ZERO1);
+	assert_false(mq_move_relieve(&q.space, &other, 4, &q.arena, &plan)); /* it is sharded so */
 	shape(&q, (struct mq_shape){ .dp = 1, .tp = 2, .pp = 4, .micro_batches = 4 }, &plan);
-	assert_false(mq_move_relieve(&q.space, &plan, 0, &q.arena, &other));
-	assert_true(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
-	assert_int_equal(other.offload_layers, 1);
+	assert_false(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other));
+	units = 100;
+	assert_true(mq_move_relieve(&q.space, &plan, 2, &q.arena, &other) && other.offload_layers == 1);
 	shape(&q, (struct mq_shape){ .dp = 4, .tp = 2, .micro_batches = 1 }, &plan);
-	assert_true(mq_move_relieve(&q.space, &plan, 0, &q.arena, &other));
+	assert_true(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other));
 	q.train.infer = true;
-	assert_false(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other));
+	assert_false(mq_move_relieve(&q.space, &plan, 2, &q.arena, &other));
 	mq_arena_fini(&q.arena);
 }
 

@@ -33,7 +33,8 @@ enum kind {
 
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
-enum relief { RELIEF_SHARD, RELIEF_HOST, RELIEF_BOTH };
+/* For every sharding of the states. */
+enum relief { AS_SHARDED, SMALL_BUCKETS, ON_HOST, COMPUTED_AGAIN, N_RELIEFS };
 enum { MOST_STEPS = 4, SMALL = 8, DEALS = 2 };
 
 static uint32_t rank_of(const struct mq_plan *plan, const struct mq_stages *v, uint32_t stage)
@@ -511,34 +512,98 @@ bool mq_move_like(const struct mq_move_space *space, const struct mq_plan *plan,
 	return allowed(space, out);
 }
 
+/* The activations of n layers of each stage are on the host, or computed again. False: the software cannot. */
+static bool save(const struct mq_move_space *space, struct mq_plan *plan, enum relief relief, uint32_t n,
+		 const struct mq_stages *v, struct mq_arena *arena)
+{
+	const enum mq_decision_id layers = MQ_DECISION_RECOMPUTE_NUM_LAYERS;
+	const struct mq_move host = { OFFLOAD, n, 0, 0 }, again = { RECOMPUTE, MQ_NONE, MQ_RECOMPUTE_FULL, 0 };
+	const struct mq_software *software = mq_software_of(space->problem);
+
+	if (relief == COMPUTED_AGAIN &&
+	    (!(software->runs.switches & mq_decision(layers)->bit) || software->recompute_method != MQ_RECOMPUTE_BLOCK))
+		return false;
+	if (relief == COMPUTED_AGAIN)
+		mq_switch_set(space->problem, plan, layers, n);
+	edit(space, plan, relief == ON_HOST ? &host : &again, v, arena);
+	mq_plan_compact(plan, arena);
+	return allowed(space, plan);
+}
+
+/* The plan that fits with the fewest layers saved so, by bisection; not all: that is another move. */
+static bool save_fewest(const struct mq_move_space *space, const struct mq_plan *plan, enum relief relief,
+			struct mq_arena *arena, struct mq_plan *out)
+{
+	uint32_t most = 1, few = 0, enough;
+	struct mq_stages v;
+
+	mq_stages_look(space, plan, arena, &v);
+	for (uint32_t s = 0; s < v.stages; s++)
+		most = v.layers[s] > most ? v.layers[s] : most;
+	enough = most;
+	for (uint32_t n = most - 1; enough - few > 1; n = (few + enough) / 2) {
+		struct mq_plan less;
+
+		mq_plan_copy(&less, plan, arena);
+		if (!save(space, &less, relief, n, &v, arena))
+			return false;
+		if (!mq_fits(space->problem, &less)) {
+			few = n;
+			continue;
+		}
+		enough = n;
+		*out = less;
+	}
+	return enough < most;
+}
+
+/* Smaller gradient buckets. */
+static bool save_buckets(const struct mq_move_space *space, struct mq_plan *plan)
+{
+	double value[MQ_SWITCH_VALUES], least = INFINITY;
+	uint32_t n = mq_switch_values(space->problem, plan, MQ_DECISION_BUCKET, value);
+
+	for (uint32_t i = 0; i < n; i++)
+		least = value[i] > 0 ? fmin(least, value[i]) : least;
+	if (isfinite(least))
+		mq_switch_set(space->problem, plan, MQ_DECISION_BUCKET, least);
+	return isfinite(least);
+}
+
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out)
 {
-	const struct mq_move shard = { SYNC, MQ_NONE, MQ_SYNC_ZERO1, 0 };
-	uint32_t most = 0;
+	static const uint8_t shards[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
+	const enum relief relief = way % N_RELIEFS;
+	const struct mq_move shard = { SYNC, MQ_NONE, shards[way / N_RELIEFS], 0 };
 	bool whole = false; /* states that replicas could share */
 	struct mq_stages v;
 
-	if (space->problem->q->train->infer)
+	if (space->problem->q->train->infer || way >= MQ_MOVE_RELIEFS || !way)
 		return false;
 	mq_plan_copy(out, plan, arena);
 	mq_stages_look(space, out, arena, &v);
 	for (uint32_t i = 0; i < out->n_configs; i++) {
 		const struct mq_config *c = &out->config[i];
 
-		whole = whole || (c->sync == MQ_SYNC_ALLREDUCE && c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ] > 1);
+		whole = whole || (c->sync < shard.b && c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ] > 1);
 	}
-	for (uint32_t s = 0; s < v.stages; s++)
-		most = v.layers[s] > most ? v.layers[s] : most;
-	if ((way != RELIEF_HOST && !whole) || (way != RELIEF_SHARD && most < 2))
+	if (way >= N_RELIEFS && (!whole || !edit(space, out, &shard, &v, arena)))
 		return false;
-	const struct mq_move host = { OFFLOAD, most - 1, 0, 0 };
+	if (relief == SMALL_BUCKETS && !save_buckets(space, out))
+		return false;
+	if (relief >= ON_HOST) {
+		const struct mq_plan sharded = *out;
 
-	if ((way != RELIEF_HOST && !edit(space, out, &shard, &v, arena)) ||
-	    (way != RELIEF_SHARD && !edit(space, out, &host, &v, arena)))
-		return false;
+		return save_fewest(space, &sharded, relief, arena, out);
+	}
 	mq_plan_compact(out, arena);
-	return allowed(space, out);
+	return allowed(space, out) && mq_fits(space->problem, out);
+}
+
+bool mq_relief_holds(uint32_t way)
+{
+	return way % N_RELIEFS < ON_HOST;
 }
 
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,

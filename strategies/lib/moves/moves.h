@@ -65,11 +65,14 @@ bool mq_move_quiet(const struct mq_move *move);
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out);
 
-/* A variant of a plan that needs less memory and takes little more time: 0 = ZeRO-1, 1 = activation offload of all
- * layers but one, 2 = both. False: it changes nothing or is not valid. */
-enum { MQ_MOVE_RELIEFS = 3 };
+/* A variant of a plan that fits and takes little more time: with its states sharded as they are, or by ZeRO-1, 2 or 3
+ * (way / 4), and with nothing else, small gradient buckets, the fewest layers that suffice with their activations on the
+ * host, or computed again (way % 4). False: it changes nothing, is not valid, or does not fit. */
+enum { MQ_MOVE_RELIEFS = 16 };
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out);
+/* Does it leave all activations where they are? Then ways after it, which shard more, are slower. */
+bool mq_relief_holds(uint32_t way);
 
 /* The plan with the micro-batches, gradient sync and decisions (switches.h) of `other`; false: the result is not
  * valid. */

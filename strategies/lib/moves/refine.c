@@ -327,7 +327,7 @@ static bool make_near(const struct mq_refine *r, const struct mq_refine_point *p
 	       mq_move_relieve(&r->space, &moved, near->relief - 1, arena, plan);
 }
 
-/* A neighbour that screens below the best but does not fit is replaced by a variant that needs less memory. */
+/* A neighbour that screens below the best but does not fit is replaced by its fastest variant that does. */
 static void relieve(struct mq_refine *r, const struct mq_plan *plan, struct mq_refine_near *near)
 {
 	const double good = r->best * (1 - gain);
@@ -336,19 +336,19 @@ static void relieve(struct mq_refine *r, const struct mq_plan *plan, struct mq_r
 	if (near->screened_s >= good || r->of_known[near->known].asked || fits(r, near->known, plan))
 		return;
 	for (uint32_t way = 0; way < MQ_MOVE_RELIEFS; way++) {
-		if (!mq_move_relieve(&r->space, plan, way, &r->scratch, &less) || mq_refine_met(r, &less) ||
-		    !mq_fits(r->problem, &less))
+		if (!mq_move_relieve(&r->space, plan, way, &r->scratch, &less))
 			continue;
 		uint32_t known = know(r, &less);
 		struct mq_refine_known *k = &r->of_known[known];
 
 		k->asked = k->fits = true;
-		if (k->screened_s >= good)
-			continue;
-		near->relief = 1 + way;
-		near->known = known;
-		near->screened_s = k->screened_s;
-		return;
+		if (k->screened_s < (near->relief ? near->screened_s : good) && !mq_refine_met(r, &less)) {
+			near->relief = 1 + way;
+			near->known = known;
+			near->screened_s = k->screened_s;
+		}
+		if (mq_relief_holds(way))
+			return;
 	}
 }
 
