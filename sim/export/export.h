@@ -27,6 +27,7 @@ struct mq_export {
 	const char *head; /* comment lines: plan, release, prediction, trust */
 	/* set by mq_export_open */
 	const struct mq_software *software;
+	const struct mq_calib *calib;
 	struct mq_plan_form form;
 	struct mq_shape shape;   /* no degree is 0 */
 	struct mq_plan resolved; /* with the software's defaults */

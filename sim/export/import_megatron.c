@@ -127,6 +127,16 @@ static bool left_to_platform(const struct mq_flag *row, const char *const *word)
 	return machines && value && (*value == '$' || !strcmp(value, "gpu") || !strcmp(value, "auto"));
 }
 
+/* The stages of a hybrid pattern with '|', "M*|M-", as a layout: "Ett|ttL". */
+static const char *layout_of(const char *pattern, struct mq_arena *arena)
+{
+	char *text = mq_arena_printf(arena, "E%.*sL", (int)strcspn(pattern, "/"), pattern);
+
+	for (char *c = text + 1; c[1]; c++)
+		*c = *c == '|' ? '|' : 't';
+	return strchr(text, '|') ? text : NULL;
+}
+
 static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch)
 {
 	bool plans = false, left = false, takes;
@@ -141,6 +151,8 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 		} else if (row) {
 			MQ_TRY(mq_flag_take(row, &word, x, x->e->arena, x->err));
 		} else if (mq_megatron_describes(name, &takes)) {
+			if (!strncmp(name, "--hybrid-layer-pattern", 22) && word[1])
+				x->layout = layout_of(name[22] ? name + 23 : word[1], x->e->arena);
 			word += takes && !strchr(name, '=') && word[1];
 		} else if (!strncmp(name, "--", 2) && name[2]) {
 			skip(x, name);

@@ -2,9 +2,10 @@
  *
  * The order of ranks is Megatron's tp-cp-ep-dp-pp, or, with all stages of a replica first, that of
  * --use-tp-pp-dp-mapping. Uneven layers become --pipeline-model-parallel-layout ("Et*3|t*4|t*3L": E embedding, t a
- * layer, L head and loss, | between stages, chunks of the interleaved schedule in model order). Data, tokenizer and
- * learning rate are DATA_ARGS, by default mock data to measure the step. The script is platforms/launch/megatron.sh.in,
- * its flags of the model megatron_model.in. SPDX-License-Identifier: Apache-2.0 */
+ * layer, L head and loss, | between stages, chunks of the interleaved schedule in model order), of a hybrid model '|' in
+ * --hybrid-layer-pattern. Data, tokenizer and learning rate are DATA_ARGS, by default mock data to measure the step. The
+ * script is platforms/launch/megatron.sh.in, its flags of the model megatron_model.in.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/shell.h"
@@ -38,12 +39,45 @@ static const char *layout_of(const struct mq_export *e, uint32_t n)
 	return mq_arena_printf(e->arena, "%sL", text);
 }
 
+/* A hybrid model's pattern with '|' between stages; without pipes, Megatron divides layers evenly over one chunk each. */
+static const char *piped(const struct mq_export *e, const char *pattern)
+{
+	const struct mq_shape *s = &e->shape;
+	uint32_t n = s->pp * s->virtual;
+	const char *text = "";
+
+	if (s->virtual == 1 && is_even(s, n))
+		return pattern;
+	for (uint32_t i = 0; i < n; pattern += s->stage_layers[i++])
+		text = mq_arena_printf(e->arena, "%s%s%.*s", text, i ? "|" : "", (int)s->stage_layers[i], pattern);
+	return text;
+}
+
 const char *const mq_megatron_sharding[MQ_N_SYNCS] = {
 	[MQ_SYNC_ALLREDUCE] = "no_shard",
 	[MQ_SYNC_ZERO1] = "optim",
 	[MQ_SYNC_ZERO2] = "optim_grads",
 	[MQ_SYNC_ZERO3] = "optim_grads_params",
 };
+
+static bool is_fsdp(const struct mq_export *e)
+{
+	return e->fsdp || (e->shape.sync == MQ_SYNC_ZERO3 && e->shape.dp * e->shape.cp > 1);
+}
+
+/* Before Blackwell, arguments.py wants one hardware queue under tensor or context parallelism, which puts collectives
+ * before the GEMMs they overlap; FSDP and the overlap of experts want several. */
+static const char *connections(const struct mq_export *e)
+{
+	const struct mq_device_calib *d = &e->calib->device[e->cluster->device[e->rank[0]].calib];
+	const struct mq_shape *s = &e->shape;
+
+	if (is_fsdp(e) || d->compute_capability >= 100)
+		return "";
+	if (e->resolved.overlap_experts && s->ep > 1)
+		return "CUDA_DEVICE_MAX_CONNECTIONS=32 ";
+	return s->tp > 1 || s->cp > 1 ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+}
 
 static void set_launch(struct mq_template *v, const struct mq_export *e)
 {
@@ -58,7 +92,7 @@ static void set_launch(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "nodes", "%u", n);
 	/* else of this machine, see the lines of the head */
 	mq_template_set(v, "each", equal ? "%u" : "$PROCESSES", node[0].n);
-	mq_template_set(v, "environment", "%s%s",
+	mq_template_set(v, "environment", "%s%s%s", connections(e),
 			e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e));
 	mq_template_set(v, "program", "%s", e->model->stack->pattern ? "pretrain_hybrid.py" : "pretrain_gpt.py");
 }
@@ -67,7 +101,7 @@ static void set_degrees(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_shape *s = &e->shape;
 	uint32_t n = s->pp * s->virtual;
-	bool even = is_even(s, n);
+	bool even = is_even(s, n), flags = !e->model->stack->pattern;
 
 	mq_template_set(v, "tp", "%u", s->tp);
 	mq_template_set(v, "pp", "%u", s->pp);
@@ -78,10 +112,15 @@ static void set_degrees(struct mq_template *v, const struct mq_export *e)
 	mq_template_set(v, "ep", s->ep > 1 ? "%u" : "", s->ep);
 	mq_template_set(v, "etp", s->etp && s->etp != s->tp ? "%u" : "", s->etp);
 	mq_template_set(v, "replica_major", e->replica_major ? "yes" : "");
-	mq_template_set(v, "layout", "%s", even ? "" : layout_of(e, n));
-	mq_template_set(v, "virtual", even && s->virtual > 1 ? "%u" : "", s->virtual);
+	mq_template_set(v, "layout", "%s", even || !flags ? "" : layout_of(e, n));
+	mq_template_set(v, "virtual", even && flags && s->virtual > 1 ? "%u" : "", s->virtual);
 	mq_template_set(v, "micro_batch", "%u", e->micro_batch);
 	mq_template_set(v, "batch", "%.0f", e->train->batch);
+}
+
+static bool holds_fp8(const struct mq_export *e)
+{
+	return mq_train_gemm_dtype(e->train) == MQ_FP8 && e->software->fp8_params;
 }
 
 /* arguments.py requires this checkpoint format and the distributed optimizer under FSDP. */
@@ -92,12 +131,12 @@ static void set_switches(struct mq_template *v, const struct mq_export *e)
 	uint32_t same = s->dp * s->cp;
 	double bucket = p->bucket_B / mq_dtype_size(e->train->grad_dtype);
 	bool sized = bucket > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || bucket != BUCKET);
-	bool zero1 = s->sync == MQ_SYNC_ZERO1, fsdp = e->fsdp || (s->sync == MQ_SYNC_ZERO3 && same > 1);
+	bool zero1 = s->sync == MQ_SYNC_ZERO1, fsdp = is_fsdp(e), held = holds_fp8(e);
 
 	mq_template_set(v, "sequence_parallel", s->sequence_parallel && s->tp > 1 ? "yes" : "");
 	mq_template_set(v, "fsdp", "%s", fsdp ? mq_megatron_sharding[s->sync] : "");
 	mq_template_set(v, "unfused", s->sync >= MQ_SYNC_ZERO2 ? " --no-gradient-accumulation-fusion" : "");
-	mq_template_set(v, "distributed_optimizer", !fsdp && (zero1 || p->offload_optimizer) ? "yes" : "");
+	mq_template_set(v, "distributed_optimizer", !fsdp && (zero1 || p->offload_optimizer || held) ? "yes" : "");
 	mq_template_set(v, "instances", p->zero_group && p->zero_group < same ? "%u" : "",
 			same / mq_or_1(p->zero_group));
 	mq_template_set(v, "offload_optimizer", p->offload_optimizer ? "yes" : "");
@@ -152,8 +191,7 @@ static void set_types(struct mq_template *v, const struct mq_export *e)
 			mq_train_gemm_dtype(t) != MQ_FP8 ? "" :
 			t->gemm_dtype == MQ_GEMM_MXFP8   ? "mxfp8" :
 							   "tensorwise");
-	mq_template_set(v, "fp8_params", "%s",
-			mq_train_gemm_dtype(t) == MQ_FP8 && e->software->fp8_params ? "yes" : "");
+	mq_template_set(v, "fp8_params", "%s", holds_fp8(e) ? "yes" : "");
 	mq_template_set(v, "fp4", mq_train_gemm_dtype(t) == MQ_FP4 ? "yes" : "");
 	mq_template_set(v, "capacity", capacity ? "%.9g" : "", t->experts.capacity);
 	mq_template_set(v, "pad", capacity && t->experts.pad ? "yes" : "");
@@ -215,6 +253,8 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 	}
 	if (t.biases)
 		t.qkv_bias = false;
+	if (t.pattern && e->form.shaped && e->shape.pp > 1)
+		t.pattern = piped(e, t.pattern);
 	mq_export_fields(v, &t, "yes", "");
 	set_layers(v, &t);
 	set_rope(v, &t);
@@ -289,8 +329,6 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 			      "bf16_ops '%s', mxfp8_ops '%s': Megatron-LM reads them in a file of "
 			      "--te-precision-config-file, which is not written",
 			      e->software->bf16_ops, e->software->mxfp8_ops);
-	if (e->model->stack->pattern && s->stage_layers && !is_even(s, s->pp * s->virtual))
-		return mq_bad(err, "stages of unequal layers: a hybrid pattern has no layout flag");
 	return MQ_OK;
 }
 

@@ -31,6 +31,7 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	char why[400];
 
 	e->software = q->software;
+	e->calib = q->calib;
 	mq_plan_form(q, e->plan, e->arena, &e->form);
 	if (!mq_software_runs_form(q->software, q, e->plan, &e->form, why, sizeof(why)))
 		return mq_bad(err, "%s; search with --software %s, which keeps to plans that it runs", why,

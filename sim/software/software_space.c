@@ -121,12 +121,23 @@ static bool model_runs(const struct ask *a)
 
 /* ---- one set of degrees ------------------------------------------------------------------------------ */
 
+/* Is a GEMM of the experts with a bias? */
+static bool biased_experts(const struct mq_model *m)
+{
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (m->op[i].kind == MQ_OP_GEMM && mq_op_of_experts(&m->op[i]))
+			return m->op[i].param > m->op[i].k * m->op[i].n * m->op[i].count;
+	return false;
+}
+
 /* The layout of experts. */
 static bool experts_run(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
 	uint32_t tp = mq_or_1(p->tp), cp = mq_or_1(p->cp), ep = mq_or_1(p->ep);
 
+	if (tp > 1 && (ep == 1 || p->etp != 1) && !r->placement && biased_experts(a->q->model))
+		return no(a, "splits no experts with biases over tp %u: set etp 1 with ep, or tp 1", tp);
 	if (ep == 1)
 		return true;
 	if (tp > 1 && (p->etp ? p->etp > 1 : true) && !r->expert_tensor)
@@ -333,7 +344,16 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	bool offload = decided(a, plan, MQ_DECISION_OFFLOAD_OPTIMIZER) > 0;
 	double away = decided(a, plan, MQ_DECISION_OFFLOAD_LAYERS);
 	uint32_t same = p->dp * p->cp;
+	/* Megatron core and its derivatives hold masters of fp8 weights in the distributed optimizer alone */
+	bool held = a->s->fp8_params && mq_train_gemm_dtype(a->q->train) == MQ_FP8 && !a->s->runs.placement &&
+		    !a->q->train->infer;
 
+	if (held && same > 1 && p->sync < MQ_SYNC_ZERO1)
+		return no(a, "holds weights in fp8 alone only where ZeRO shards their masters: set sync zero1 or "
+			     "fp8_params=0");
+	if (held && offload)
+		return no(a,
+			  "offloads no optimizer of weights held in fp8 alone: set offload_optimizer or fp8_params 0");
 	if (offload && !(a->s->runs.switches & MQ_EXPLICIT_OFFLOAD_OPTIMIZER))
 		return no(a, "has no setting that offloads the optimizer");
 	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)
