@@ -399,9 +399,12 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	r.names = mq_index_new(&file);
 	mq_model_begin(&r.b, arena, shipped ? request->spec : mq_file_stem(path, arena));
 	MQ_TRY(read_lines(&r, lines, request, options, err));
-	for (struct mq_op *op = r.b.model->op; op < r.b.model->op + r.b.model->n_ops; op++)
+	for (uint32_t i = 0; i < r.b.model->n_ops; i++) {
+		struct mq_op *op = &r.b.model->op[i];
+
 		if (op->kind == MQ_OP_ATTENTION && op->fused && !mq_model_fuses(request, true))
 			mq_op_store_scores(op);
+	}
 	return mq_model_finish(&r.b, model, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", path);
 }
 
