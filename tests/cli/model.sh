@@ -3,6 +3,8 @@
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --csv one.csv
 cut -d, -f1-12 one.csv
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --batch 3 --dtype fp32 --mode infer
+# Names as people write them: case and separators do not matter.
+for m in ResNet-50 VGG16 Inception-v3 U-Net MaskRCNN ViT-L/16; do echo "$m $("$M" model "$m" | sed -n 2p)"; done
 for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 retinanet t5 transformer transformer_xl transgan unet3d:channels=1,classes=3 vgg19; do
 	echo "$m $("$M" model $m | sed -n 's/^parameters //p')"
 done

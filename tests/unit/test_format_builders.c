@@ -470,15 +470,17 @@ static void test_names_that_people_say(void **state)
 		     { "Qwen3-Coder-480B-A35B", "Qwen/Qwen3-Coder-480B-A35B-Instruct" },
 		     { "mamba2-2.7b", "mamba2:size=2.7b" },
 		     { "gpt-175B", "gpt:size=175b" },
+		     { "Inception-v3", "inception_v3" },
+		     { "ResNet 50", "resnet50" },
 		     { "glm-4.5", NULL },
 		     { "llama-3-8b", NULL },
 		     { "gpt-17.5b", NULL } };
-	const char *near;
+	const char *near, **known = mq_model_names(&arena);
 
 	for (const char *const *name = mq_hf_shipped(&arena); *name; name++)
-		assert_string_equal(mq_model_named(strchr(*name, '/') + 1, &arena, &near), *name);
+		assert_string_equal(mq_model_named(strchr(*name, '/') + 1, known, &arena, &near), *name);
 	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
-		const char *spec = mq_model_named(said[i].name, &arena, &near);
+		const char *spec = mq_model_named(said[i].name, known, &arena, &near);
 
 		assert_true(!spec == !said[i].spec);
 		if (spec)

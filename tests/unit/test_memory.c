@@ -710,25 +710,6 @@ static void software_has_its_share(void **state)
 	d->fragmentation = 1;
 }
 
-/* VGG-11 pools 224 x 224 x 64, 112 x 112 x 128, 56 x 56 x 256, 28 x 28 x 512 and 14 x 14 x 512 to quarters. */
-static void images_keep_places_and_batch(void **state)
-{
-	struct lowered *w = *state;
-	double pooled = 64 * 112 * 112 + 128 * 56 * 56 + 256 * 28 * 28 + 512 * (14 * 14 + 7 * 7);
-
-	lowered_model(w, "vgg11");
-	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
-	double bytes = w->low.memory[0].activation_B; /* a place is a byte */
-	w->software.aten_image_kernels = true;
-	lower_plan(w);
-	assert_bytes(w->low.memory[0].activation_B, bytes + 7 * pooled);
-	w->software.autocast = true;
-	lower_plan(w);
-	assert_bytes(w->low.memory[0].activation_B, bytes + 7 * pooled + 4 * 3 * 224 * 224);
-	w->software.aten_image_kernels = w->software.autocast = false;
-	make_model(w, "");
-}
-
 static void inference_holds_parameters_and_one_op(void **state)
 {
 	struct lowered *w = *state;
@@ -797,7 +778,6 @@ int main(void)
 		cmocka_unit_test(lists_take_the_place_of_activations),
 		cmocka_unit_test(reduction_takes_buffers),
 		cmocka_unit_test(software_has_its_share),
-		cmocka_unit_test(images_keep_places_and_batch),
 		cmocka_unit_test(inference_holds_parameters_and_one_op),
 		cmocka_unit_test(message_names_what_lacks),
 	};

@@ -181,7 +181,7 @@ static enum mq_status load_whole(const struct mq_model_request *request, struct 
 	if (*model)
 		return MQ_OK;
 	const char *name = before_options(request->spec, arena), *options = strchr(request->spec, ':');
-	said.spec = mq_model_named(name, arena, &near);
+	said.spec = mq_model_named(name, mq_model_names(arena), arena, &near);
 	if (said.spec && options)
 		said.spec =
 			mq_arena_printf(arena, "%s%c%s", said.spec, strchr(said.spec, ':') ? ',' : ':', options + 1);

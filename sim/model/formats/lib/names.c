@@ -107,7 +107,7 @@ static void look_at(struct search *s, const char *said, const char *spec)
 		s->near = s->n_near == 1 ? spec : mq_arena_printf(s->arena, "%s, %s", s->near, spec);
 }
 
-const char *mq_model_named(const char *name, struct mq_arena *arena, const char **near)
+const char *mq_model_named(const char *name, const char *const *known, struct mq_arena *arena, const char **near)
 {
 	json_auto_t *sizes = mq_models_file("sizes.json", arena), *names = mq_models_file("names.json", arena);
 	struct search s = { .arena = arena, .name = name, .near = "" };
@@ -116,6 +116,8 @@ const char *mq_model_named(const char *name, struct mq_arena *arena, const char 
 
 	json_object_foreach(names, family, value)
 		look_at(&s, family, mq_arena_printf(arena, "%s", json_string_value(value)));
+	for (; *known; known++)
+		look_at(&s, *known, *known);
 	for (const char *const *shipped = mq_hf_shipped(arena); shipped && *shipped; shipped++)
 		look_at(&s, strchr(*shipped, '/') ? strchr(*shipped, '/') + 1 : *shipped, *shipped);
 	json_object_foreach(sizes, family, of)
