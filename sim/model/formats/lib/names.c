@@ -116,14 +116,14 @@ const char *mq_model_named(const char *name, const char *const *known, struct mq
 
 	json_object_foreach(names, family, value)
 		look_at(&s, family, mq_arena_printf(arena, "%s", json_string_value(value)));
-	for (; *known; known++)
-		look_at(&s, *known, *known);
 	for (const char *const *shipped = mq_hf_shipped(arena); shipped && *shipped; shipped++)
 		look_at(&s, strchr(*shipped, '/') ? strchr(*shipped, '/') + 1 : *shipped, *shipped);
 	json_object_foreach(sizes, family, of)
 		json_object_foreach(of, size, value)
 			look_at(&s, mq_arena_printf(arena, "%s-%s", family, size),
 				mq_arena_printf(arena, "%s:size=%s", family, size));
+	for (; *known; known++)
+		look_at(&s, *known, *known);
 	*near = s.near;
 	return s.same;
 }
