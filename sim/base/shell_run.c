@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/shell_parts.h"
+#include "base/text.h"
 
 enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500, MOST_TESTED = 1000 };
 
@@ -631,6 +632,34 @@ static bool take_keys(struct mq_shell *s, const char *text)
 	return any;
 }
 
+static bool has_flags(const struct mq_shell_list *words)
+{
+	for (uint32_t i = 0; i < words->n; i++)
+		if (!strncmp(words->word[i], "--", 2) || strstr(words->word[i], " --"))
+			return true;
+	return false;
+}
+
+/* A file for `source` assigns flags and runs nothing: MODEL_ARGS=(--num-layers 32 ...), or the same in a string. */
+static void take_assigned(struct mq_shell *s)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct mq_shell_list *v = &s->variable[i].value;
+
+		for (uint32_t k = 0; k < v->n && has_flags(v); k++) {
+			const char *text = v->word[k], *word = text;
+
+			if (v->n > 1) {
+				mq_shell_push(s, &s->out, text);
+				continue;
+			}
+			while ((word = mq_text_next(&text, " \t\n", s->arena)))
+				if (*word)
+					mq_shell_push(s, &s->out, word);
+		}
+	}
+}
+
 enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq_script *script, struct mq_err *err)
 {
 	struct mq_shell s = { .arena = arena };
@@ -638,6 +667,8 @@ enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq
 	take_slurm(&s, text);
 	if (!take_keys(&s, text))
 		run_text(&s, text);
+	if (!has_flags(&s.out) && !has_flags(&s.doubt))
+		take_assigned(&s);
 	if (s.full)
 		return mq_bad(err,
 			      "its words come to more than %d bytes once names are replaced, or it nests too deep; "

@@ -23,7 +23,7 @@ struct flags {
 	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
 	double batch; /* of a step */
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
-	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every;
+	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every, *option;
 	uint8_t sync, method_is;
 };
 
@@ -378,7 +378,8 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 	if (!copies || ranks % copies)
 		return mq_bad(x->err, "%u copies of the sharded state do not divide dp x cp = %u", copies, ranks);
 	if (x->shards && mq_parse_u64(x->shards, &shards) && shards && shards * mq_or_1(x->copies) != s->dp)
-		return mq_bad(x->err, "%s shards x %u copies are not dp %u", x->shards, mq_or_1(x->copies), s->dp);
+		return mq_bad(x->err, "%s shards x %u copies are not dp %u: give %g devices", x->shards,
+			      mq_or_1(x->copies), s->dp, (double)shards * mq_or_1(x->copies) * s->tp * s->cp * s->pp);
 	*group = copies > 1 && x->sync != MQ_SYNC_ALLREDUCE ? ranks / copies : 0;
 	return MQ_OK;
 }
@@ -425,6 +426,8 @@ static const char *software(const struct flags *x)
 	if (x->pp > 1 && (x->deferred != s->defer_embedding_wgrad_compute || limit != s->wgrad_deferral_limit))
 		text = mq_arena_printf(arena, "%s,defer_embedding_wgrad_compute=%u,wgrad_deferral_limit=%u", text,
 				       x->deferred, limit);
+	if (x->option && !strstr(s->name, x->option))
+		text = mq_arena_printf(arena, "%s,%s", text, x->option);
 	return *text ? mq_arena_printf(arena, " --software %s%s", s->file, text) : "";
 }
 
@@ -451,6 +454,8 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	double each = (double)s->tp * s->pp * s->cp; /* double: flags may have any value */
 	if (each > world || fmod(world, each) > 0)
 		return mq_bad(x->err, "%u ranks are no multiple of tp %u x pp %u x cp %u", world, s->tp, s->pp, s->cp);
+	if (s->ep > 1 && !e->model->experts)
+		return mq_bad(x->err, "its expert parallelism is %u, but the model of -m has no experts", s->ep);
 	s->dp = world / (s->tp * s->pp * s->cp);
 	s->ulysses = x->ulysses;
 	if (s->ep > 1 && (s->dp % s->ep || (x->etp && x->etp != s->tp)))
@@ -495,7 +500,7 @@ static enum mq_status check_model(const struct flags *x, const struct mq_launch 
 	const struct mq_transformer *is = x->e->model->stack;
 	struct mq_transformer said;
 
-	if (!is || !mq_megatron_has_model(launch->word))
+	if (!is || !mq_megatron_has_model(launch->word) || mq_launch_has(launch, "--spec"))
 		return MQ_OK;
 	MQ_TRY(mq_megatron_read(launch->word, x->e->arena, &said, x->err));
 	if (recipe)

@@ -268,9 +268,12 @@ static bool says_lora(const char *text)
 	return false;
 }
 
-/* "load_in_4bit: true", "load_in_4bit=True", "--load_in_4bit": bitsandbytes holds the base. */
+/* "load_in_4bit: true", "load_in_4bit=True", "--load_in_4bit", "quantization_bit: 4": bitsandbytes holds the base. */
 static bool says_4bit(const char *text)
 {
+	for (const char *c = text; (c = strstr(c, "quantization_bit"));)
+		if (*(c += 16 + strspn(c + 16, " :=")) == '4')
+			return true;
 	for (const char *c = text; (c = strstr(c, "load_in_4bit"));) {
 		c += 12;
 		c += strspn(c, " :=\"");

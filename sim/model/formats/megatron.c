@@ -96,6 +96,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	t.vocab = o.vocab ? o.vocab : t.vocab;
 	if (!t.vocab)
 		return mq_bad(err, "%s: its tokenizer decides the vocabulary; give -m %s:vocab=N", path, path);
+	if (!t.seq && !request->seq)
+		return mq_bad(err, "%s: has no --seq-length; give --seq N", path);
 	t.name = mq_file_stem(path, arena);
 	MQ_TRY(mq_transformer_build(&t, path, request, arena, model, err));
 	(*model)->batch = read_batch(script.word, arena);

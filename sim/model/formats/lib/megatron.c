@@ -27,7 +27,7 @@ struct read {
 	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, llama3, unread, rotary;
 	const char *mlp;
 	const char *unread_text, *rope_type, *position, *norm, *window, *layers, *pattern, *score, *backend, *other,
-		*provider;
+		*provider, *spec;
 };
 
 #define X(name, kind, field) { name, MQ_FLAG_##kind, offsetof(struct read, field) },
@@ -181,6 +181,12 @@ static enum mq_status read_pattern(struct read *r, struct mq_arena *arena, struc
 	for (const char *c = strchr(r->pattern, '/'); c && !t->mtp; c = strchr(c + 1, '/'))
 		t->mtp += 1;
 	t->pattern = main;
+	if (strchr(main, 'M')) { /* arguments.py */
+		t->mamba.head_dim = t->mamba.head_dim ? t->mamba.head_dim : 64;
+		t->mamba.groups = t->mamba.groups ? t->mamba.groups : 8;
+		t->mamba.state = t->mamba.state ? t->mamba.state : 128;
+		t->mamba.heads = t->mamba.heads ? t->mamba.heads : 2 * t->hidden / t->mamba.head_dim;
+	}
 	if (!t->layers)
 		t->layers = (uint32_t)strlen(main);
 	if (strlen(main) == t->layers && strspn(main, "M*-E") == t->layers)
@@ -295,6 +301,9 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 		if (flag)
 			MQ_TRY(mq_flag_take(flag, &word, &r, arena, err));
 	}
+	if (r.spec && strcmp(r.spec, "local") != 0 && strncmp(r.spec, "megatron.core.", 14) != 0)
+		return mq_bad(err, "--spec %.60s: layers of a spec of one's own are not read; give -m as a config.json",
+			      r.spec);
 	if (r.provider && !mq_text_has_word("gpt hybrid mamba", r.provider))
 		return mq_bad(
 			err,

@@ -1,0 +1,42 @@
+# What files of fine-tuning say of optimizers and frozen weights, Ulysses, and LLaMA-Factory's second kind of file; flags
+# that a file assigns for others to source.
+. "$ROOT/tests/cli/lib.sh.inc"
+ask=(-m llama:layers=32,hidden=1024,heads=16,kv_heads=16,ffn=2816,vocab=32000,seq=2048 -p "gpu=H100-SXM-80GB nodes=1" -j 1)
+read_it() { echo "== $1"; "$M" export --import "$@" "${ask[@]}" -o p.json 2>&1 | grep -v '^not read' || echo "exit code $?"; }
+for more in 'optimizer: adamw_torch_fused' 'optimizer: paged_adamw_8bit' 'optimizer: adamw_torch_4bit' 'optim: lion_8bit' \
+	'load_in_8bit: true' 'load_in_8bit: false' 'dp_shard_size: 4'; do
+	printf 'base_model: x\nmicro_batch_size: 2\n%s\n' "$more" >one.yml; echo "$more"; read_it one.yml
+done
+printf 'base_model: x\nmicro_batch_size: 2\noptimizer: adamw_8bit\n' >one.yml
+read_it one.yml --software fsdp,moment_B=1
+for more in 'use_galore: true' 'mixture_of_depths: convert' 'pure_bf16: true' 'quantization_bit: 8' 'quantization_bit: 4'; do
+	printf 'model_name_or_path: x\nfinetuning_type: full\nper_device_train_batch_size: 2\n%s\n' "$more" >two.yaml; echo "$more"; read_it two.yaml
+done
+v1() { printf 'model: x\nmodel_class: llm\n%s\nmicro_batch_size: 2\ncutoff_len: 2048\nbf16: true\n' "$1" >v1.yaml; echo "$1"; read_it v1.yaml; }
+v1 'dist_config: {name: fsdp2, dcp_path: null}'
+v1 'dist_config: {name: fsdp2}
+global_batch_size: 64
+cp_size: 2
+enable_activation_checkpointing: false'
+v1 'dist_config: {name: deepspeed, config_file: a.json}'
+v1 'dist_config: {name: fsdpturbo}'
+v1 'dist_config: {name: fsdp2}
+peft_config: {name: freeze}'
+v1 'dist_config: {name: fsdp2}
+optim_config: {name: muon}'
+printf 'distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3}\nnum_processes: 8\nparallelism_config: {parallelism_config_dp_shard_size: 4, parallelism_config_cp_size: 1, parallelism_config_sp_size: 2, parallelism_config_sp_backend: deepspeed}\n' >ulysses.yaml
+read_it ulysses.yaml --batch 32
+echo '--expert-model-parallel-size 4 --micro-batch-size 1' >dense.sh; read_it dense.sh --batch 32
+
+# Flags in an array or a string that nothing runs; a state-space layer's defaults; a spec that is somebody's own.
+flags='--num-layers 4 --hidden-size 256 --num-attention-heads 8 --vocab-size 1024 --swiglu --seq-length 128 --max-position-embeddings 128'
+count() { "$M" model "$@" 2>&1 | grep -E '^(parameters|maquette)'; }
+echo "pretrain_gpt.py $flags" >run.sh; echo "N=4; MODEL_ARGS=(${flags/layers 4/layers \$N})" >array.sh; printf 'MODEL_ARGS=" \\\n  %s \\\n"\n' "$flags" >string.sh
+for f in run array string; do count $f.sh; done
+echo "MODEL_ARGS=(${flags/--seq-length 128/})" >short.sh; count short.sh; count short.sh --seq 128
+echo "A=(${flags/--num-layers 4/--hybrid-layer-pattern M-M*})" >defaults.sh
+echo "A=(${flags/--num-layers 4/--hybrid-layer-pattern M-M*} --mamba-num-heads 8 --mamba-head-dim 64 --mamba-num-groups 8 --mamba-state-dim 128)" >stated.sh
+count defaults.sh; count stated.sh
+echo "pretrain_gpt.py $flags --spec my.layers get_spec" >spec.sh; count spec.sh
+echo "pretrain_gpt.py $flags --spec local" >spec.sh; count spec.sh
+exit ${bad:-0}
