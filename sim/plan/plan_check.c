@@ -70,12 +70,34 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
 
+/* ZeRO's groups must be equal parts of the replicas of some config; a plan without ZeRO has no use for them. */
+static enum mq_status check_zero_group(const struct mq_plan *plan, struct mq_err *err)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs && plan->zero_group; i++) {
+		const uint32_t *split = plan->config[i].split;
+		uint32_t same = split[MQ_DIM_BATCH] * split[MQ_DIM_SEQ] * split[MQ_DIM_SPATIAL];
+
+		if (plan->config[i].sync < MQ_SYNC_ZERO1)
+			continue;
+		if (same % plan->zero_group == 0)
+			return MQ_OK;
+		most = same > most ? same : most;
+	}
+	if (!most)
+		return MQ_OK;
+	return mq_bad(err, "zero_group: %u ranks do not divide the %u with the same parameters; give a divisor, or 0",
+		      plan->zero_group, most);
+}
+
 /* Decisions without what they need in the plan. */
 static enum mq_status check_decisions(const struct mq_plan *plan, const struct mq_train *train, uint32_t stages,
 				      struct mq_err *err)
 {
 	uint32_t has = mq_plan_properties(plan);
 
+	MQ_TRY(check_zero_group(plan, err));
 	for (int d = 0; d < MQ_N_DECISIONS; d++) {
 		const struct mq_decision *row = mq_decision(d);
 		uint32_t lacks = mq_plan_value(plan, d) ? row->needs & ~has : 0;

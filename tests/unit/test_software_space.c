@@ -358,6 +358,24 @@ static void rules_of_decisions(void **state)
 	expect_plan("deepspeed", plan, "has no setting for zero_group");
 }
 
+/* A plan whose groups of ZeRO are no equal parts of its replicas is refused; without ZeRO they mean nothing. */
+static void groups_of_zero_divide(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	ask("llama:layers=2,hidden=64,heads=2,vocab=512");
+	for (uint8_t sync = MQ_SYNC_ALLREDUCE; sync <= MQ_SYNC_ZERO3; sync++)
+		for (uint32_t dp = 1; dp <= 8; dp++) {
+			struct mq_plan *plan = plan_of(&SHAPE(.dp = dp, .sync = sync, .pipeline = MQ_PIPE_1F1B));
+
+			for (plan->zero_group = 0; plan->zero_group < 10; plan->zero_group++) {
+				bool fits = sync < MQ_SYNC_ZERO1 || !plan->zero_group || dp % plan->zero_group == 0;
+
+				assert_int_equal(mq_plan_check(plan, q.model, cluster, &train, &err) == MQ_OK, fits);
+			}
+		}
+}
+
 /* ---- names --------------------------------------------------------------------------------------------- */
 
 /* Files that are read once for all that inherit from them say what each says alone. */
@@ -583,6 +601,7 @@ int main(void)
 		cmocka_unit_test(rules_of_devices),
 		cmocka_unit_test(rules_of_shapes),
 		cmocka_unit_test(rules_of_decisions),
+		cmocka_unit_test(groups_of_zero_divide),
 		cmocka_unit_test(all_are_as_each_alone),
 		cmocka_unit_test(names_those_that_run_it),
 		cmocka_unit_test(what_runs_is_exported_llama),
