@@ -135,7 +135,8 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 	return &calib->device[device->calib];
 }
 
-/* Changes a device and its calibration (NULL: already changed): an operation takes less energy at a lower clock. */
+/* Changes a device and its calibration (NULL: already changed): an operation takes less energy at a lower clock. Memory
+ * draws the same power at full speed, however fast, since most of it is that of the SMs which it keeps busy. */
 static enum mq_status scale(const struct target *t, const char *change, struct mq_device *device,
 			    struct mq_device_calib *d, struct mq_err *err)
 {
@@ -144,8 +145,11 @@ static enum mq_status scale(const struct target *t, const char *change, struct m
 			      "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and "
 			      "price_per_h ($)",
 			      change);
-	if (d && !strcmp(t->what, "clock"))
+	bool clock = !strcmp(t->what, "clock");
+	if (d && clock)
 		d->flop_J *= pow(t->value, MQ_ENERGY_OF_HZ);
+	if (d && (clock || !strcmp(t->what, "mem_bw")))
+		d->memory_J /= t->value;
 	if (!strcmp(t->what, "memory"))
 		device->memory_B *= t->value;
 	return MQ_OK;

@@ -28,6 +28,23 @@ for study in long exact; do
 done
 below long 60
 below exact 20
+# Faster parts never make a plan slower, on boards at their limit of power and with kernels of every kind.
+for part in mem_bw flops clock; do
+	cat >$part.ini <<-I
+		model = gpt:size=125m; resnet50
+		platform.gpu = B200, H200, L40S
+		platform.nodes = 1
+		platform.gpus = 1
+		batch = 16
+		software = ddp
+		device.all.$part = 1, 1.3, 3
+		engine = data-parallel
+	I
+	"$M" whatif $part.ini -j 1 -o $part >/dev/null || bad=1
+	awk -F, -v part=$part 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { t = $c["step_time_s"]; n++ }
+		$c["device.all." part] > 1 && t > last * 1.0001 { print "slower with more " part ": " $0 } { last = t }
+		END { if (n != 18) print part, n " rows" }' $part/whatif.csv
+done
 # The FLOPs of MFU are the model's, whatever the plan: a vocabulary padded for more ranks adds none.
 "$M" search -m llama:layers=2,hidden=1024,heads=16,vocab=50257 --batch 8 -p 8xA100-SXM4-80GB -e expert --fix cp=1 --fix pp=1 --evals 30 -j 1 -o padded >/dev/null
 awk -F, 'NR > 1 && $5 > 0 { f = $5 * $7 * $10; n++; tp[$12]; if (!one) one = f; if (f / one > 1 + 1e-6 || f / one < 1 - 1e-6) print "FLOPs differ: " $0 }
