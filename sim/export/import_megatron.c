@@ -19,11 +19,12 @@ struct flags {
 	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* flags of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
-	bool ends_bf16, deferred, fp8_params, fsdp2;
+	bool ends_bf16, deferred, fp8_params, fsdp2, deepep, with_optimizer;
 	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
 	double batch; /* of a step */
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
-	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every, *option;
+	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every, *option,
+		*dispatcher;
 	uint8_t sync, method_is;
 };
 
@@ -426,6 +427,10 @@ static const char *software(const struct flags *x)
 	if (x->pp > 1 && (x->deferred != s->defer_embedding_wgrad_compute || limit != s->wgrad_deferral_limit))
 		text = mq_arena_printf(arena, "%s,defer_embedding_wgrad_compute=%u,wgrad_deferral_limit=%u", text,
 				       x->deferred, limit);
+	if (x->ep > 1 && (x->deepep || x->dispatcher) && !s->deepep)
+		text = mq_arena_printf(arena, "%s,deepep=1", text);
+	if (x->with_optimizer && !s->overlap_param_gather_with_optimizer_step)
+		text = mq_arena_printf(arena, "%s,overlap_param_gather_with_optimizer_step=1", text);
 	if (x->option && !strstr(s->name, x->option))
 		text = mq_arena_printf(arena, "%s,%s", text, x->option);
 	return *text ? mq_arena_printf(arena, " --software %s%s", s->file, text) : "";

@@ -232,6 +232,12 @@ static void set_rope(struct mq_template *v, const struct mq_transformer *t)
 	mq_template_set(v, "yarn", yarn ? "yes" : "");
 }
 
+/* Of FlagScale, no software is read. */
+static bool deepep(const struct mq_export *e)
+{
+	return e->software && e->software->deepep && e->shape.ep > 1 && !(e->train->experts.capacity > 0);
+}
+
 /* Settings without a flag are left out: check_said compares. GPT-OSS clamps its gates at 7 and adds 1 to the linear
  * half. */
 static void set_model(struct mq_template *v, const struct mq_export *e)
@@ -256,6 +262,7 @@ static void set_model(struct mq_template *v, const struct mq_export *e)
 	if (t.pattern && e->form.shaped && e->shape.pp > 1)
 		t.pattern = piped(e, t.pattern);
 	mq_export_fields(v, &t, "yes", "");
+	mq_template_set(v, "dispatcher", "%s", deepep(e) ? "flex --moe-flex-dispatcher-backend deepep" : "alltoall");
 	set_layers(v, &t);
 	set_rope(v, &t);
 	mq_template_set(v, "outer_ffn", "%u", outer ? t.dense_ffn : t.ffn);
@@ -347,10 +354,21 @@ enum mq_status mq_export_megatron_values(const struct mq_export *e, struct mq_te
 enum mq_status mq_export_megatron(const struct mq_export *e, const char **text, struct mq_err *err)
 {
 	struct mq_template v = { .arena = e->arena };
+	const struct mq_software *w = e->software;
+	bool ends = w->overlap_param_gather_with_optimizer_step && e->resolved.overlap_param_gather;
 	const char *model;
 
+	if (*w->cuda_graph_scope)
+		return mq_bad(err,
+			      "cuda_graph_scope '%s': no flags of Megatron-LM are written for it; --to "
+			      "megatron-bridge has whole steps ('*')",
+			      w->cuda_graph_scope);
+	if (w->fp8_attention && mq_train_gemm_dtype(e->train) == MQ_FP8)
+		return mq_bad(err, "fp8_attention: Megatron-LM has no flag for it; --to megatron-bridge has");
 	MQ_TRY(mq_export_megatron_model(e, &model, err));
 	MQ_TRY(mq_export_megatron_values(e, &v, err));
+	mq_template_set(&v, "with_optimizer", "%s",
+			ends && e->shape.virtual > 1 && e->shape.sync == MQ_SYNC_ZERO1 ? "yes" : "");
 	mq_template_set(&v, "model", "%s", model);
 	return mq_template_text(&v, "platforms/launch", "megatron.sh.in", text, err);
 }

@@ -74,6 +74,8 @@ static enum mq_status set_precision(struct mq_template *v, const struct mq_expor
 	mq_template_set(v, "recipe", "%s%s_mixed", mq_dtype_name(t->dtype), gemms[t->gemm_dtype]);
 	mq_template_set(v, "mxfp8", t->gemm_dtype == MQ_GEMM_MXFP8 ? "yes" : "");
 	mq_template_set(v, "held", mq_train_gemm_dtype(t) == MQ_FP8 && e->software->fp8_params ? "True" : "False");
+	mq_template_set(v, "fp8_attention", "%s",
+			mq_train_gemm_dtype(t) == MQ_FP8 && e->software->fp8_attention ? "yes" : "");
 	mq_template_set(v, "bucket", e->resolved.bucket_B > 0 ? "%.0f" : "", /* in elements */
 			e->resolved.bucket_B / mq_dtype_size(t->grad_dtype));
 	mq_template_set(v, "gradients_in_fp32", t->grad_dtype == MQ_FP32 ? "True" : "False");

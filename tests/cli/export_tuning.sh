@@ -26,6 +26,8 @@ v1 'dist_config: {name: fsdp2}
 optim_config: {name: muon}'
 printf 'distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3}\nnum_processes: 8\nparallelism_config: {parallelism_config_dp_shard_size: 4, parallelism_config_cp_size: 1, parallelism_config_sp_size: 2, parallelism_config_sp_backend: deepspeed}\n' >ulysses.yaml
 read_it ulysses.yaml --batch 32
+printf '[training]\nmax_context_length = 2048\nnum_tokens_per_microbatch_per_dp_rank = 4096\n[parallelism]\ndata_parallel_shard_degree = -1\n' >tokens.toml
+read_it tokens.toml --batch 32
 echo '--expert-model-parallel-size 4 --micro-batch-size 1' >dense.sh; read_it dense.sh --batch 32
 
 # Flags in an array or a string that nothing runs; a state-space layer's defaults; a spec that is somebody's own.
