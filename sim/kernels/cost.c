@@ -485,6 +485,13 @@ static double recurrent_time(const struct mq_device_calib *d, const struct mq_ke
 	return steps * mq_cost_gemm(d, k->dtype, rows, k->n, k->k, 1);
 }
 
+static double update_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double bytes = k->bytes / d->optimizer_share;
+
+	return k->listed ? bytes / (d->mem_bw_Bps * d->elementwise_bw_share) : memory_time(d, bytes, k->launches);
+}
+
 double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel)
 {
 	double extra = fmax(kernel->launches - 1, 0) * device->launch_s;
@@ -504,7 +511,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_COPY:
 		return memory_time(device, kernel->bytes, kernel->launches);
 	case MQ_KERNEL_OPTIMIZER:
-		return memory_time(device, kernel->bytes / device->optimizer_share, kernel->launches);
+		return update_time(device, kernel);
 	case MQ_KERNEL_SCAN:
 		return memory_time(device, kernel->bytes / device->scan_share, kernel->launches);
 	case MQ_KERNEL_RECURRENT:

@@ -481,6 +481,7 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 			    (share->reduced ? s->reduce_B : 0) + s->grads_B * (share->shards > 1 ? share->shards : 1));
 	k->launches = (s->optimizer_kernels + (share->reduced ? s->reduce_kernels : 0)) * modules_of(w);
 	k->awaited = s->optimizer_waits;
+	k->listed = s->foreach;
 }
 
 /* Parameters that are gathered into a flat buffer: the buffer is written and read, the tensors are written, and the

@@ -456,6 +456,21 @@ static void test_optimizer_that_waits(void **state)
 	near(mq_cost_work(d, &work), 1e-3);
 }
 
+/* Forty launches for 1 ms of bytes: of lists the device takes the bytes' time alone, the host its time for each. */
+static void test_optimizer_of_lists(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_OPTIMIZER, .bytes = 1e9, .launches = 40 };
+	const struct mq_work work = { .n_kernels = 1, .kernel = &k };
+
+	d->launch_s = 1e-5;
+	near(mq_cost_kernel(d, &k), 1.4e-3);
+	k.listed = true;
+	near(mq_cost_kernel(d, &k), 1e-3);
+	d->host_launch_s = 1e-4;
+	near(mq_cost_work(d, &work), 4e-3);
+}
+
 static int teardown(void **state)
 {
 	mq_arena_fini(&arena);
@@ -555,6 +570,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_cpu, teardown),
 		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
+		cmocka_unit_test_teardown(test_optimizer_of_lists, teardown),
 		cmocka_unit_test_teardown(test_optimizer_that_waits, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),
 		cmocka_unit_test_teardown(test_convolutions_by_rules, teardown),
