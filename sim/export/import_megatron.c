@@ -173,7 +173,7 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 			x->err,
 			"no launch settings in this file: no flag of Megatron-LM as "
 			"--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
-			"accelerate, axolotl, LLaMA-Factory, torchtune or GPT-NeoX that says how training is divided");
+			"accelerate, axolotl, LLaMA-Factory, torchtune, nanotron or GPT-NeoX that says how training is divided");
 	MQ_TRY(take_sharding(x));
 	if (x->comm && !strcmp(x->comm, "a2a"))
 		x->ulysses = x->cp;
@@ -510,7 +510,9 @@ static enum mq_status check_model(const struct flags *x, const struct mq_launch 
 	MQ_TRY(mq_megatron_read(launch->word, x->e->arena, &said, x->err));
 	if (recipe)
 		leave_unsaid(launch, is, &said);
-	said.vocab = said.vocab ? said.vocab : is->vocab;
+	/* a config.json has the padded vocabulary */
+	if (!said.vocab || (said.vocab < is->vocab && is->vocab - said.vocab < 128 * mq_or_1(x->tp)))
+		said.vocab = is->vocab;
 	said.seq = said.seq ? said.seq : is->seq;
 	said.rope_theta = is->rope_theta;
 	said.rope_part = is->rope_part;

@@ -24,11 +24,17 @@ v1 'dist_config: {name: fsdp2}
 peft_config: {name: freeze}'
 v1 'dist_config: {name: fsdp2}
 optim_config: {name: muon}'
+nanotron() { printf 'model: {dtype: bfloat16}\noptimizer: {zero_stage: %s, accumulate_grad_in_fp32: true}\nparallelism: {dp: %s, tp: 2, pp: 2, pp_engine: %s, tp_mode: REDUCE_SCATTER, recompute_layer: true}\ntokens: {micro_batch_size: 2, batch_accumulation_per_replica: 8, sequence_length: 2048}\n' "$@" >nanotron.yaml; echo "$*"; read_it nanotron.yaml --software nanotron; }
+nanotron 1 2 1f1b; nanotron 0 2 afab; nanotron 1 4 1f1b
 printf 'distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3}\nnum_processes: 8\nparallelism_config: {parallelism_config_dp_shard_size: 4, parallelism_config_cp_size: 1, parallelism_config_sp_size: 2, parallelism_config_sp_backend: deepspeed}\n' >ulysses.yaml
 read_it ulysses.yaml --batch 32
 printf '[training]\nmax_context_length = 2048\nnum_tokens_per_microbatch_per_dp_rank = 4096\n[parallelism]\ndata_parallel_shard_degree = -1\n' >tokens.toml
 read_it tokens.toml --batch 32
 echo '--expert-model-parallel-size 4 --micro-batch-size 1' >dense.sh; read_it dense.sh --batch 32
+
+# Tokens of a tokenizer, and the embedding padded for them.
+echo "pretrain_gpt.py --num-layers 32 --hidden-size 1024 --num-attention-heads 16 --ffn-hidden-size 2816 --swiglu --normalization RMSNorm --use-rotary-position-embeddings --position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --vocab-size 31990" >vocab.sh
+read_it vocab.sh --batch 32; sed -i 's/31990/31800/' vocab.sh; read_it vocab.sh --batch 32
 
 # Flags in an array or a string that nothing runs; a state-space layer's defaults; a spec that is somebody's own.
 flags='--num-layers 4 --hidden-size 256 --num-attention-heads 8 --vocab-size 1024 --swiglu --seq-length 128 --max-position-embeddings 128'
