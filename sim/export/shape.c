@@ -262,7 +262,7 @@ static bool says_lora(const char *text)
 		comment = *c != '\n' && (comment || (begins && *c == '#'));
 		begins = *c == '\n' || (begins && (*c == ' ' || *c == '\t'));
 		if (!comment && !strncasecmp(c, "lora", 4) &&
-		    (c - text < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qv", c[-2])))
+		    (c - text < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qvoQVO", c[-2])))
 			return true;
 	}
 	return false;

@@ -32,6 +32,9 @@ printf '[training]\nmax_context_length = 2048\nnum_tokens_per_microbatch_per_dp_
 read_it tokens.toml --batch 32
 echo '--expert-model-parallel-size 4 --micro-batch-size 1' >dense.sh; read_it dense.sh --batch 32
 
+printf 'Q_LORA_RANK=1536\nKV_LORA_RANK=512\npretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1\n' >latent.sh; read_it latent.sh --batch 32
+echo 'LORA_RANK=8; pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1' >adapters.sh; read_it adapters.sh --batch 32
+
 # Tokens of a tokenizer, and the embedding padded for them.
 echo "pretrain_gpt.py --num-layers 32 --hidden-size 1024 --num-attention-heads 16 --ffn-hidden-size 2816 --swiglu --normalization RMSNorm --use-rotary-position-embeddings --position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --vocab-size 31990" >vocab.sh
 read_it vocab.sh --batch 32; sed -i 's/31990/31800/' vocab.sh; read_it vocab.sh --batch 32
