@@ -515,6 +515,27 @@ static void memory_is_saved(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Two ranks that split tensors become two replicas; the optimizer stays on the host. */
+static void other_degrees_keep_decisions(void **state)
+{
+	struct question q;
+	struct mq_plan plan, other;
+	struct mq_move *move;
+	uint32_t seen = 0;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){ .dp = 4, .tp = 2, .micro_batches = 1 }, &plan);
+	mq_switch_set(&q.problem, &plan, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
+	for (uint32_t i = 0, n = mq_moves_list(&q.space, &plan, &q.arena, &move); i < n; i++)
+		if (mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other) &&
+		    other.config[0].split[MQ_DIM_BATCH] == 8 && other.n_configs == 1) {
+			assert_true(other.offload_optimizer);
+			seen++;
+		}
+	assert_true(seen > 0);
+	mq_arena_fini(&q.arena);
+}
+
 /* Long samples are divided where tensors were, by the same devices; short ones are not. An embedding that is split by
  * its width beside them makes no tensor parallelism of it. */
 static void samples_are_cut_where_tensors_were(void **state)
@@ -712,6 +733,7 @@ int main(void)
 					    cmocka_unit_test(samples_are_dealt_out),
 					    cmocka_unit_test(decisions_go_over),
 					    cmocka_unit_test(memory_is_saved),
+					    cmocka_unit_test(other_degrees_keep_decisions),
 					    cmocka_unit_test(samples_are_cut_where_tensors_were) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "lib/moves/switches.h"
 #include "lib/plans.h"
 
 /* Moves a factor of 2, or of 3 if `less` is odd, from one degree to the other; false: `less` has neither factor. */
@@ -134,5 +135,8 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	s.share = NULL;
 	s.vocab_parallel = s.tp > 1 && software->vocab_parallel;
 	s.sequence_parallel = s.tp > 1 && software->sequence_parallel && q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
-	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
+	if (mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) != MQ_OK)
+		return false;
+	mq_switches_like(space->problem, out, from);
+	return true;
 }
