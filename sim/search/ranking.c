@@ -1,7 +1,7 @@
 /* ranking.c - the ranking of a search: rows that are different plans, and the best plan of each software.
  *
- * Plans of one form (degrees, schedule, micro-batches, recompute, sync) differ in a stage boundary, a replica's share
- * or the order of devices. The best of them is the row; those within half a percent of it are counted. Where plans have
+ * Plans of one form (degrees, schedule, micro-batches, recompute, sync, offload or none) differ in a stage boundary, a
+ * replica's share, a number of layers on the host or the order of devices. The best of them is the row; those within half a percent of it are counted. Where plans have
  * no common degrees (placements, stages of unequal width) the slower ones have rows of their own. The ranking is known
  * at the end, since a better plan may come at any time. Until then more candidates than rows are kept; where these are
  * too many, the worst goes that a better one stands for. SPDX-License-Identifier: Apache-2.0 */
@@ -50,7 +50,7 @@ static uint64_t form_of(const struct mq_plan *plan)
 {
 	const struct mq_degrees d = mq_plan_degrees(plan);
 	uint32_t recompute = 0, sync = 0,
-		 offload = plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0;
+		 offload = (plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS) && plan->offload_layers > 0;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		recompute |= 1u << plan->config[i].recompute;

@@ -13,6 +13,7 @@
 #include "export/export.h"
 #include "maquette/question.h"
 #include "maquette/rng.h"
+#include "libraries.h"
 #include "models.h"
 
 enum { DEVICES = 16, PER_NODE = 8 };
@@ -31,7 +32,11 @@ static void ask(const char *spec)
 		cluster->device[d].local = d % PER_NODE;
 	}
 	cluster->n_nodes = DEVICES / PER_NODE;
-	q = (struct mq_question){ .model = load(spec, 0, &train), .cluster = cluster, .train = &train };
+	struct mq_calib *calib = bare_calib(&arena);
+	struct mq_err err = MQ_ERR_INIT;
+	mq_calib_add_ideal(calib, "ideal", 1e12, 1e12, 1e12);
+	assert_int_equal(mq_calib_bind(calib, cluster, &err), MQ_OK);
+	q = (struct mq_question){ .model = load(spec, 0, &train), .cluster = cluster, .calib = calib, .train = &train };
 }
 
 static const struct mq_software *software(const char *text)
