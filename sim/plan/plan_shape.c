@@ -299,8 +299,8 @@ static void fill_config(const struct mq_shape *shape, const struct degrees *g, u
 		c->share[i / per] += shape->share[i];
 }
 
-static enum mq_status check_shape(const struct degrees *g, const struct mq_cluster *cluster,
-				  const struct mq_shape *shape, struct mq_err *err)
+static enum mq_status check_shape(const struct degrees *g, const struct mq_model *model,
+				  const struct mq_cluster *cluster, const struct mq_shape *shape, struct mq_err *err)
 {
 	double need = 0;
 
@@ -309,6 +309,11 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 	if (need > cluster->n_devices)
 		return mq_bad(err, "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u", g->dp,
 			      g->tp, g->pp, g->cp, need, cluster->n_devices);
+	if (g->ep > 1 && (!model->experts || model->experts % g->ep))
+		return mq_bad(err, "ep=%u does not divide the %u experts of model '%s'", g->ep, model->experts,
+			      model->name);
+	if (model->seq && g->cp > model->seq)
+		return mq_bad(err, "cp=%u is more than the %u tokens of a sequence", g->cp, model->seq);
 	if (!shape->etp && g->dp % g->ep)
 		return mq_bad(err,
 			      "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
@@ -340,7 +345,7 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 			     .ep = mq_or_1(shape->ep),
 			     .virtual = mq_or_1(shape->virtual) };
 
-	MQ_TRY(check_shape(&g, cluster, shape, err));
+	MQ_TRY(check_shape(&g, model, cluster, shape, err));
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = mq_or_1(shape->micro_batches);
 	plan->virtual = g.virtual;

@@ -224,6 +224,12 @@ static void degrees_of_experts_come_back(void **state)
 	const struct mq_shape odd = { .dp = 3, .tp = 2, .ep = 4, .etp = 1, .micro_batches = 2 };
 	assert_int_equal(mq_plan_from_shape(&odd, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_EINPUT);
 	assert_non_null(strstr(w.err.text, "ep 4 x etp 1"));
+	const struct mq_shape many = { .dp = 8, .ep = 16 }, long_ring = { .cp = 8 };
+	assert_int_equal(mq_plan_from_shape(&many, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_EINPUT);
+	assert_non_null(strstr(w.err.text, "ep=16 does not divide"));
+	w.model->seq = 4;
+	assert_int_equal(mq_plan_from_shape(&long_ring, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_EINPUT);
+	assert_non_null(strstr(w.err.text, "cp=8 is more than the 4 tokens"));
 	lowered_close(&w);
 }
 
