@@ -461,22 +461,18 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 
 /* ---- judging ahead ------------------------------------------------------------------------------- */
 
-/* Gives wishes to idle workers. One worker is left for what is asked: free, or busy with that. */
+/* Gives wishes to idle workers. The first worker is left free for what is asked. */
 static void hand_out_wishes(struct mq_pool *p)
 {
 	struct mq_err lost = MQ_ERR_INIT;
-	uint32_t left = p->n_workers - 1;
 
-	for (uint32_t i = 0; i < p->n_workers; i++)
-		left -= p->worker[i].early;
-	for (uint32_t i = p->n_workers; i-- > 0 && left && p->n_wishes;) {
+	for (uint32_t i = 1; i < p->n_workers && p->n_wishes; i++) {
 		struct worker *w = &p->worker[i];
 
 		if (w->plan != MQ_NONE || w->early || fork_if_needed(p, w, &lost) != MQ_OK)
 			continue;
 		const struct wish *wish = &p->wish[--p->n_wishes];
 
-		left--;
 		w->early = mq_wire_send(w->fd, MQ_WIRE_JUDGE, wish->bytes, wish->size, -1);
 		w->ahead = wish->hash;
 		w->since_s = mq_now_s();
@@ -537,6 +533,8 @@ void mq_pool_ahead(struct mq_pool *p, const struct mq_plan *const *plan, uint32_
 	}
 	hand_out_wishes(p);
 }
+
+/* ---- waiting ------------------------------------------------------------------------------------- */
 
 /* Waits for an answer or a deadline, and stores the results that have come. */
 static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, struct mq_err *err)
@@ -735,8 +733,6 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 	struct worker *w = &p->worker[0];
 	int deaths = 0, how;
 
-	if (w->early)
-		MQ_TRY(stop_worker(p, w, &how, err));
 	for (;;) {
 		MQ_TRY(fork_if_needed(p, w, err));
 		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size, -1) && wait_for_answer(p, w) &&

@@ -40,8 +40,11 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *con
 void mq_pool_until(struct mq_pool *pool, double left_s);
 /* The same, at any moment when `stop` says so. */
 void mq_pool_stop_when(struct mq_pool *pool, bool (*stop)(void *context), void *context);
-/* Plans that will probably be judged, the likeliest first, instead of those of an earlier call: idle workers judge them
- * ahead, all but one that is left for what is asked. */
+/* Plans that will probably be judged, the likeliest first, instead of those of an earlier call: idle workers, but one,
+ * judge them ahead. */
+void mq_pool_ahead(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n);
+/* Plans that will probably be judged, the likeliest first, instead of those of an earlier call: idle workers, but one,
+ * judge them ahead. */
 void mq_pool_ahead(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n);
 /* Judges one plan, by simulation or by the analytic executor, and has the worker write the files asked for. */
 enum mq_status mq_pool_detail(struct mq_pool *pool, bool analytic, const struct mq_plan *plan,
