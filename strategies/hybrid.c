@@ -536,27 +536,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Tells which plans of the list come next. */
-static void look_ahead(struct mq_hybrid *s, const struct mq_problem *problem)
-{
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_hybrid_cursor at = { 0 };
-	const struct mq_plan *next[MQ_MOST_AHEAD];
-	uint32_t n = 0;
-
-	while (problem->costs->ahead && n < MQ_MOST_AHEAD && mq_hybrid_after(s, &at)) {
-		struct mq_plan *plan = mq_arena_array(&scratch, 1, struct mq_plan);
-
-		if (make_plan(s, &s->list[at.i], &scratch, plan) && !mq_refine_met(&s->refine, plan))
-			next[n++] = plan;
-	}
-	if (n)
-		problem->costs->ahead(problem->costs->screen_context, next, n);
-}
-
 /* Proposes the next plan of the list without a known equivalent. */
-static bool from_list(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_arena *arena,
-		      struct mq_plan *plan)
+static bool from_list(struct mq_hybrid *s, struct mq_arena *arena, struct mq_plan *plan)
 {
 	while (s->next < s->n) {
 		mq_hybrid_choose(s);
@@ -566,7 +547,6 @@ static bool from_list(struct mq_hybrid *s, const struct mq_problem *problem, str
 			continue;
 		plan->engine_objective = item->step_s;
 		plan->engine_unit = "s per step, estimated";
-		look_ahead(s, problem);
 		return true;
 	}
 	return false;
@@ -581,10 +561,10 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool listed = !s->moves || s->turn < MQ_HYBRID_HEAD || s->turn % 3 == 0;
 
 	s->moved &= ~bit;
-	if (!listed || !from_list(s, problem, arena, plan)) {
+	if (!listed || !from_list(s, arena, plan)) {
 		if (s->moves && s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan))
 			s->moved |= bit;
-		else if (!from_list(s, problem, arena, plan))
+		else if (!from_list(s, arena, plan))
 			return MQ_DONE;
 	}
 	s->turn++;

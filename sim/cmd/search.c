@@ -79,11 +79,6 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	return MQ_OK;
 }
 
-static bool stopped(void *context)
-{
-	return mq_job_stopped();
-}
-
 static enum mq_status claim_and_run(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct mq_claim claim;
@@ -94,7 +89,7 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	free(question);
 	MQ_TRY(status);
 	mq_job_resumable();
-	mq_pool_stop_when(session->pool, stopped, NULL);
+	mq_pool_stop_when(session->pool, mq_job_stopped);
 	if (session->n_ranks > 1)
 		status = mq_ranks_open(session, o->dir, &session->arena, &session->ranks, err);
 	if (status == MQ_OK)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
-#include "maquette/map.h"
 #include "maquette/rng.h"
 #include "maquette/spawn.h"
 #include "hardware/platform/platform.h"
@@ -28,8 +28,6 @@ struct worker {
 	int fd;          /* socket; -1 = not forked yet */
 	uint32_t plan;   /* being judged; MQ_NONE = idle */
 	uint32_t queued; /* already sent, to be judged next; MQ_NONE = none */
-	bool early;      /* judges plan `ahead`, which is not asked for yet */
-	uint64_t ahead;  /* its hash */
 	double since_s;  /* clock time when `plan` was begun */
 };
 
@@ -40,13 +38,6 @@ static const double LOOK_S = 0.1;
 /* Bytes that surely fit a socket's buffer; starts of a server in a row without an answer before the pool gives up. */
 enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
 
-/* A plan to judge ahead, packed. */
-struct wish {
-	uint64_t hash;
-	const void *bytes;
-	size_t size;
-};
-
 /* Plans of one call, in the order in which they are handed out. */
 struct batch {
 	const struct mq_plan *const *plan;
@@ -55,7 +46,6 @@ struct batch {
 	uint32_t *todo, n_todo;
 	uint32_t *lost, n_lost; /* [n] plans whose worker died once: tried alone, after the others */
 	bool *died;             /* [n] */
-	bool alone;             /* a lost plan is tried: nothing is judged ahead */
 };
 
 struct mq_pool {
@@ -67,19 +57,13 @@ struct mq_pool {
 	int control, stderr_pipe; /* socket to the server; pipe with the stderr of server and workers */
 	struct worker *worker;
 	uint32_t n_workers;
-	struct batch *batch; /* being judged; NULL = none */
-	struct mq_arena wishes;
-	struct wish *wish; /* [n_wishes], the likeliest last */
-	uint32_t n_wishes, early_room;
-	struct mq_map early; /* hashes of plans judged ahead; index into of_early */
-	struct mq_result *of_early;
+	struct batch *batch;    /* being judged; NULL = none */
 	uint32_t n_servers;     /* started so far */
 	uint32_t n_unanswered;  /* started since the newest answer of a worker */
 	uint64_t platform_hash; /* of the platform that the first server read */
 	double mean_s;          /* clock time of recent plans; 0 = none yet */
 	double until_s;         /* clock time at which judging ends */
-	bool (*stop)(void *);   /* must it end now? NULL = no */
-	void *stop_context;
+	bool (*stopped)(void);  /* must it end now? NULL = no */
 	struct pollfd *watch;   /* [n_workers + 1] */
 	char stderr_text[8192]; /* newest text of that pipe: a sentence and SimGrid's backtraces */
 	size_t n_stderr_text;
@@ -198,6 +182,75 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 
 /* ---- start ---------------------------------------------------------------------------------------- */
 
+extern char **environ;
+
+/* The environment, with BLAS limited to one thread: the server forks, so it must have no threads. */
+static char **single_threaded(struct mq_arena *a)
+{
+	static const char *const add[] = { "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1" };
+	size_t n = 0, k = 0;
+
+	while (environ[n])
+		n++;
+	char **env = mq_arena_array(a, n + 3, char *);
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], add[0], 21) != 0 && strncmp(environ[i], add[1], 16) != 0)
+			env[k++] = environ[i];
+	for (size_t i = 0; i < 2; i++)
+		env[k++] = mq_arena_strdup(a, add[i]);
+	return env;
+}
+
+/* The path behind /proc/self/exe, which under valgrind would open valgrind itself. If the file was replaced (readlink
+ * says " (deleted)"), /proc/self/exe. */
+static const char *own_path(struct mq_arena *arena)
+{
+	char *path = mq_arena_alloc(arena, PATH_MAX);
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	return n > 0 && !access(path, X_OK) ? path : "/proc/self/exe";
+}
+
+static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
+{
+	int pair[2] = { -1, -1 }, pipes[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC), argc;
+	char **args = mq_job_encode(p->job, &p->scratch, &argc);
+	char **argv = mq_arena_array(&p->scratch, argc + 3, char *);
+
+	argv[0] = program_invocation_short_name;
+	argv[1] = mq_arena_strdup(&p->scratch, "worker");
+	memcpy(argv + 2, args, (size_t)argc * sizeof(*argv));
+	if (nothing < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) || pipe2(pipes, O_CLOEXEC)) {
+		const int opened[] = { nothing, pair[0], pair[1] };
+
+		(void)mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s", strerror(errno));
+		for (int i = 0; i < 3; i++)
+			if (opened[i] >= 0)
+				close(opened[i]);
+		return MQ_ETIME;
+	}
+	const struct mq_spawn server = {
+		.path = own_path(&p->scratch),
+		.argv = argv,
+		.env = single_threaded(&p->scratch),
+		.on_death = SIGKILL,
+		.n_fds = 4,
+		.fd = { { nothing, 0 }, { nothing, 1 }, { pipes[1], 2 }, { pair[1], MQ_WIRE_FD } },
+	};
+	int failed = mq_spawn(&server, &p->server);
+	close(nothing);
+	close(pair[1]);
+	close(pipes[1]);
+	p->control = pair[0];
+	p->stderr_pipe = pipes[0];
+	fcntl(p->stderr_pipe, F_SETFL, O_NONBLOCK);
+	if (failed) {
+		p->server = -1;
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s", strerror(failed));
+	}
+	return MQ_OK;
+}
+
 /* Takes the first server's cluster; a later server must have read the same platform, since the cluster is in use. */
 static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t size, struct mq_err *err)
 {
@@ -221,19 +274,13 @@ static enum mq_status start_once(struct mq_pool *p, struct mq_err *err)
 
 	p->n_servers++;
 	p->n_unanswered++;
-	struct mq_pool_process process = { -1, -1, -1 };
-	enum mq_status status = mq_pool_spawn(p->job, &p->scratch, &process, err);
-
-	p->server = process.pid;
-	p->control = process.control;
-	p->stderr_pipe = process.stderr_pipe;
-	MQ_TRY(status);
+	MQ_TRY(spawn(p, err));
 	forget_message(p);
 	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes, NULL))
 		return server_died(p, err);
 	if (head.kind == MQ_WIRE_FAILED)
 		return remote_error(bytes, head.size, err);
-	status = take_platform(p, bytes, head.size, err);
+	enum mq_status status = take_platform(p, bytes, head.size, err);
 	forget_message(p);
 	return status;
 }
@@ -249,7 +296,6 @@ static void forget_worker(struct mq_pool *p, struct worker *w)
 		p->batch->todo[p->batch->n_todo++] = w->queued;
 	w->fd = -1;
 	w->plan = w->queued = MQ_NONE;
-	w->early = false;
 }
 
 /* Starts the first server, or replaces a dead one; the old one's workers died with it. */
@@ -284,7 +330,6 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 	p->server = -1;
 	p->n_workers = n_workers ? n_workers : 1;
 	p->until_s = INFINITY;
-	mq_map_init(&p->early, arena, 64);
 	p->worker = mq_arena_array(arena, p->n_workers, struct worker);
 	p->watch = mq_arena_array(arena, p->n_workers + 1, struct pollfd);
 	for (uint32_t i = 0; i < p->n_workers; i++)
@@ -314,7 +359,6 @@ void mq_pool_close(struct mq_pool *p)
 	if (p->stderr_pipe >= 0)
 		close(p->stderr_pipe);
 	mq_arena_fini(&p->scratch);
-	mq_arena_fini(&p->wishes);
 	p->stderr_pipe = -1;
 }
 
@@ -425,7 +469,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 static int poll_timeout_ms(const struct mq_pool *p)
 {
 	/* a signal may come just before poll() */
-	double now_s = mq_now_s(), first_s = fmin(p->until_s - now_s, p->stop ? LOOK_S : (double)INFINITY);
+	double now_s = mq_now_s(), first_s = fmin(p->until_s - now_s, p->stopped ? LOOK_S : (double)INFINITY);
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].plan != MQ_NONE)
@@ -459,91 +503,12 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	return MQ_OK;
 }
 
-/* ---- judging ahead ------------------------------------------------------------------------------- */
-
-/* Gives wishes to idle workers. The first worker is left free for what is asked. */
-static void hand_out_wishes(struct mq_pool *p)
-{
-	struct mq_err lost = MQ_ERR_INIT;
-
-	for (uint32_t i = 1; i < p->n_workers && p->n_wishes; i++) {
-		struct worker *w = &p->worker[i];
-
-		if (w->plan != MQ_NONE || w->early || fork_if_needed(p, w, &lost) != MQ_OK)
-			continue;
-		const struct wish *wish = &p->wish[--p->n_wishes];
-
-		w->early = mq_wire_send(w->fd, MQ_WIRE_JUDGE, wish->bytes, wish->size, -1);
-		w->ahead = wish->hash;
-		w->since_s = mq_now_s();
-	}
-}
-
-static enum mq_status take_early(struct mq_pool *p, struct worker *w, struct mq_err *err)
-{
-	struct mq_wire_head head = { .kind = MQ_WIRE_LAST };
-	void *bytes;
-	int how;
-
-	if (mq_wire_receive(w->fd, &p->scratch, &head, &bytes, NULL) && head.size == sizeof(struct mq_result)) {
-		uint32_t at = mq_map_add(&p->early, w->ahead);
-
-		MQ_PUSH(p->arena, p->of_early, at, p->early_room, *(const struct mq_result *)bytes);
-	} else {
-		head.kind = MQ_WIRE_LAST;
-	}
-	w->early = false;
-	forget_message(p);
-	return head.kind == MQ_WIRE_LAST ? stop_worker(p, w, &how, err) : MQ_OK;
-}
-
-/* Is the plan judged ahead, or being judged? Then it is no more to be handed out. It is no wish any more. */
-static bool judged_ahead(struct mq_pool *p, uint32_t index, uint64_t hash, struct mq_result *result)
-{
-	uint32_t at = mq_map_find(&p->early, hash);
-
-	if (at != MQ_NONE)
-		result[index] = p->of_early[at];
-	for (uint32_t i = 0; i < p->n_workers && at == MQ_NONE; i++)
-		if (p->worker[i].early && p->worker[i].ahead == hash) {
-			p->worker[i].early = false;
-			p->worker[i].plan = index;
-			return true;
-		}
-	for (uint32_t i = 0; i < p->n_wishes; i++)
-		if (p->wish[i].hash == hash)
-			memmove(&p->wish[i], &p->wish[i + 1], (--p->n_wishes - i) * sizeof(*p->wish));
-	return at != MQ_NONE;
-}
-
-void mq_pool_ahead(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n)
-{
-	mq_arena_rewind(&p->wishes, (struct mq_arena_mark){ NULL, 0 });
-	p->wish = mq_arena_array(&p->wishes, n, struct wish);
-	p->n_wishes = 0;
-	for (uint32_t i = n; i-- > 0;) {
-		struct wish wish = { .hash = mq_plan_hash(plan[i]) };
-		bool known = mq_map_find(&p->early, wish.hash) != MQ_NONE;
-
-		for (uint32_t k = 0; k < p->n_workers; k++)
-			known |= p->worker[k].early && p->worker[k].ahead == wish.hash;
-		wish.bytes = known ? NULL : mq_job_pack(p->job, plan[i], &p->wishes, &wish.size);
-		if (!known)
-			p->wish[p->n_wishes++] = wish;
-	}
-	hand_out_wishes(p);
-}
-
-/* ---- waiting ------------------------------------------------------------------------------------- */
-
 /* Waits for an answer or a deadline, and stores the results that have come. */
 static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, struct mq_err *err)
 {
-	for (uint32_t i = 0; i < p->n_workers; i++) {
-		bool works = p->worker[i].plan != MQ_NONE || p->worker[i].early;
-
-		p->watch[i] = (struct pollfd){ .events = POLLIN, .fd = works ? p->worker[i].fd : -1 };
-	}
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		p->watch[i] =
+			(struct pollfd){ .events = POLLIN, .fd = p->worker[i].plan == MQ_NONE ? -1 : p->worker[i].fd };
 	p->watch[p->n_workers] = (struct pollfd){ .fd = p->stderr_pipe, .events = POLLIN };
 	if (poll(p->watch, p->n_workers + 1, poll_timeout_ms(p)) < 0 && errno != EINTR)
 		return mq_fail(err, MQ_ETIME, "waiting for workers: %s", strerror(errno));
@@ -551,12 +516,6 @@ static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, str
 		read_stderr(p);
 	for (uint32_t i = 0; i < p->n_workers; i++) {
 		struct worker *w = &p->worker[i];
-		int how;
-
-		if (w->early && p->watch[i].fd >= 0 && p->watch[i].revents)
-			MQ_TRY(take_early(p, w, err));
-		else if (w->early && mq_now_s() >= w->since_s + p->job->wall_s)
-			MQ_TRY(stop_worker(p, w, &how, err));
 		if (w->plan == MQ_NONE)
 			continue;
 		if (p->watch[i].fd >= 0 && p->watch[i].revents)
@@ -591,13 +550,11 @@ static enum mq_status hand_out_all(struct mq_pool *p, struct batch *b, struct mq
 			struct worker *w = &p->worker[i];
 			bool room = second ? w->plan != MQ_NONE && w->queued == MQ_NONE && p->mean_s > 0 &&
 						     p->mean_s < quick_s :
-					     w->plan == MQ_NONE && !w->early;
+					     w->plan == MQ_NONE;
 			uint32_t index = room ? next_plan(p, b) : MQ_NONE;
 			if (index != MQ_NONE)
 				MQ_TRY(hand_out(p, w, index, b, err));
 		}
-	if (!b->alone)
-		hand_out_wishes(p);
 	return MQ_OK;
 }
 
@@ -628,9 +585,8 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 
 		if (over && !b->n_lost)
 			return MQ_OK;
-		if (mq_now_s() >= p->until_s || (p->stop && p->stop(p->stop_context)))
+		if (mq_now_s() >= p->until_s || (p->stopped && p->stopped()))
 			return give_up(p, b, result, err);
-		b->alone |= over;
 		for (uint32_t i = 0; i < p->n_workers && over;
 		     i++) /* retries run alone: stop idle workers, which hold memory */
 			if (p->worker[i].fd >= 0)
@@ -679,9 +635,6 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 	if (!n)
 		return MQ_OK;
 	b.todo = order_of(plan, n, &scratch);
-	for (uint32_t i = b.n_todo = 0; i < n; i++)
-		if (job || !judged_ahead(p, b.todo[i], mq_plan_hash(plan[b.todo[i]]), result))
-			b.todo[b.n_todo++] = b.todo[i];
 	b.lost = mq_arena_array(&scratch, n, uint32_t);
 	b.died = mq_arena_array(&scratch, n, bool);
 	p->batch = &b;
@@ -697,10 +650,9 @@ void mq_pool_until(struct mq_pool *p, double left_s)
 	p->until_s = mq_now_s() + left_s;
 }
 
-void mq_pool_stop_when(struct mq_pool *p, bool (*stop)(void *context), void *context)
+void mq_pool_stop_when(struct mq_pool *p, bool (*stopped)(void))
 {
-	p->stop = stop;
-	p->stop_context = context;
+	p->stopped = stopped;
 }
 
 /* Waits for a worker's answer and meanwhile empties the stderr pipe, on which the worker could block. */

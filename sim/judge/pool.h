@@ -38,14 +38,8 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *con
 /* Sets the deadline of later judging calls, in clock seconds from now; +inf (the default) = none. Plans without a
  * result by then get the verdict MQ_N_VERDICTS. */
 void mq_pool_until(struct mq_pool *pool, double left_s);
-/* The same, at any moment when `stop` says so. */
-void mq_pool_stop_when(struct mq_pool *pool, bool (*stop)(void *context), void *context);
-/* Plans that will probably be judged, the likeliest first, instead of those of an earlier call: idle workers, but one,
- * judge them ahead. */
-void mq_pool_ahead(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n);
-/* Plans that will probably be judged, the likeliest first, instead of those of an earlier call: idle workers, but one,
- * judge them ahead. */
-void mq_pool_ahead(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n);
+/* The same, at any moment when `stopped` says so. */
+void mq_pool_stop_when(struct mq_pool *pool, bool (*stopped)(void));
 /* Judges one plan, by simulation or by the analytic executor, and has the worker write the files asked for. */
 enum mq_status mq_pool_detail(struct mq_pool *pool, bool analytic, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result, struct mq_err *err);

@@ -5,8 +5,6 @@
 #ifndef MQ_JUDGE_POOL_MESSAGE_H
 #define MQ_JUDGE_POOL_MESSAGE_H
 
-#include <sys/types.h>
-
 #include "maquette/arena.h"
 #include "maquette/err.h"
 #include "maquette/types.h"
@@ -35,14 +33,5 @@ struct mq_wire_head {
  * NULL to receive: none is expected. */
 bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed);
 bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed);
-
-/* Spawns this program as the server, for a job. All is -1 where it was not started. */
-struct mq_job;
-struct mq_pool_process {
-	pid_t pid;
-	int control, stderr_pipe; /* socket to it; pipe with the stderr of it and its workers, which does not block */
-};
-enum mq_status mq_pool_spawn(const struct mq_job *job, struct mq_arena *scratch, struct mq_pool_process *process,
-			     struct mq_err *err);
 
 #endif

@@ -487,7 +487,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	/* The same engine always has the same random numbers, whoever else takes part. */
 	mq_rng_seed(&root, s->seed);
 	p->rng = mq_rng_split(&root, mq_hash(MQ_HASH_INIT, p->spec->label, strlen(p->spec->label)));
-	mq_costs_count(&p->costs, s, part, &p->loop->cache, looked_at, p->loop);
+	mq_costs_count(&p->costs, s, part, looked_at, p->loop);
 	p->problem = (struct mq_problem){
 		.q = part ? &part->q : s->q,
 		.times = part ? part->times : 0,

@@ -29,8 +29,6 @@ struct mq_evaluator {
 	/* Called before each call where time is limited: clock seconds that it may take. Plans that have no result
 	 * by then get the verdict MQ_N_VERDICTS. May be NULL. */
 	void (*until)(void *context, double left_s);
-	/* Plans that will probably be judged next, for idle workers (mq_costs.ahead). May be NULL. */
-	void (*ahead)(void *context, const struct mq_plan *const *plan, uint32_t n);
 };
 
 struct mq_search_engine {
@@ -211,8 +209,6 @@ struct mq_counted_costs {
 	struct mq_costs costs;
 	const struct mq_search *search;
 	const struct mq_question *q; /* what is asked about, all or a part, and with whom */
-	uint32_t times;              /* of a part; else 0 */
-	const struct mq_cache *cache;
 	void *screen_context;
 	uint64_t screens;
 	/* Called with each plan of the whole that an engine asked about, with what the user fixed, and its answer. */
@@ -220,7 +216,6 @@ struct mq_counted_costs {
 	void *looker;
 };
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search, const struct mq_search_part *part,
-		    const struct mq_cache *cache,
 		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result),
 		    void *looker);
 /* MQ_EINPUT where no plan at all can have what --fix says: more ranks than devices, parts that divide no heads. */

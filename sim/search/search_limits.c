@@ -353,28 +353,6 @@ static void screen_times(void *context, const struct mq_plan *const *plan, uint3
 	counted->screens += n;
 }
 
-static void ahead(void *context, const struct mq_plan *const *plan, uint32_t n)
-{
-	struct mq_counted_costs *counted = context;
-	const struct mq_search *s = counted->search;
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
-	struct mq_plan *fixed = mq_arena_array(&scratch, 2 * n, struct mq_plan), *whole = fixed + n;
-	uint32_t n_asked = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct mq_plan *judged = counted->times ? &whole[i] : &fixed[i];
-
-		mq_plan_copy(&fixed[i], plan[i], &scratch);
-		mq_limits_apply(s->limits, &fixed[i], counted->q->train);
-		if (counted->times && !mq_plan_times(&fixed[i], s->q->model, counted->times, &scratch, &whole[i]))
-			continue;
-		if (!mq_cache_find(counted->cache, mq_plan_hash(judged)))
-			asked[n_asked++] = judged;
-	}
-	s->evaluator.ahead(s->evaluator.context, asked, n_asked);
-}
-
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	const struct mq_search *s = ((const struct mq_counted_costs *)context)->search;
@@ -383,14 +361,11 @@ static bool fits(void *context, const struct mq_plan *plan, struct mq_result *re
 }
 
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search, const struct mq_search_part *part,
-		    const struct mq_cache *cache,
 		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result), void *looker)
 {
 	*counted = (struct mq_counted_costs){ .costs = part ? *part->costs : *search->costs,
 					      .search = search,
 					      .q = part ? &part->q : search->q,
-					      .times = part ? part->times : 0,
-					      .cache = cache,
 					      .screen_context = part ? part->screen_context : search->screen_context,
 					      .looked_at = part ? NULL : looked_at, /* a part is no plan of the whole */
 					      .looker = looker };
@@ -398,5 +373,4 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 	counted->costs.screen = search->screen ? screen : NULL;
 	counted->costs.screen_times = search->screen ? screen_times : NULL;
 	counted->costs.fits = search->screen ? fits : NULL;
-	counted->costs.ahead = search->evaluator.ahead ? ahead : NULL;
 }

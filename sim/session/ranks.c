@@ -21,9 +21,8 @@ static const double HOT_S = 0.2;
 static const double PATIENCE_S = 60;
 /* Seconds that the first one waits at its end for ranks that have not come yet: quick searches end before they do. */
 static const double LATE_S = 10;
-/* Rank N locks byte HERE + N of `claims` once it has seen the first one. Groups from AHEAD on are plans judged ahead:
- * ranks begin with the lowest number, so with other groups. */
-static const uint64_t HERE = 1ull << 62, AHEAD = 1ull << 61;
+/* Rank N locks byte HERE + N of `claims` once it has seen the first one. */
+static const uint64_t HERE = 1ull << 62;
 /* Screens that take less clock time than this are not worth their files. */
 static const double QUICK_S = 3e-4;
 /* Groups of screens per worker: few, to write few files; several, so that all workers end at about the same time. */
@@ -36,24 +35,14 @@ static const struct work {
 				 struct mq_result *result, struct mq_err *err);
 } judging = { "judge", mq_session_judge }, screening = { "screen", mq_session_screen };
 
-/* A plan that will probably be judged: a group of its own until its result has come. */
-struct wish {
-	uint64_t hash, number;
-	const struct mq_result *result; /* NULL: not come yet */
-};
-
 struct mq_ranks {
 	struct mq_session *session;
-	struct mq_arena *arena; /* borrowed */
-	char *dir;              /* DIR/ranks */
+	char *dir; /* DIR/ranks */
 	int claims;
 	uint64_t next;   /* number of the next group; byte 0 of `claims` is the first rank's */
 	double until_s;  /* clock time at which judging ends */
 	double screen_s; /* clock time of one of this rank's latest screens */
 	bool *came;      /* first rank: [n_ranks] */
-	struct wish *wish;
-	uint32_t n_wishes, wish_room;
-	uint64_t n_ahead; /* wishes so far */
 };
 
 const char *mq_rank_of_many(uint32_t *n)
@@ -131,7 +120,7 @@ static enum mq_status open_folder(struct mq_session *session, const char *dir, s
 {
 	struct mq_ranks *r = mq_arena_array(arena, 1, struct mq_ranks);
 
-	*r = (struct mq_ranks){ .session = session, .arena = arena, .next = 1, .until_s = INFINITY };
+	*r = (struct mq_ranks){ .session = session, .next = 1, .until_s = INFINITY };
 	r->dir = mq_arena_printf(arena, "%s/ranks", dir);
 	MQ_TRY(mq_make_dir(r->dir, err));
 	const char *claims = mq_arena_printf(arena, "%s/claims", r->dir);
@@ -209,8 +198,8 @@ struct batch {
 	const struct mq_plan *const *plan;
 	struct mq_result *result;
 	uint32_t n, each, n_groups, left;
-	bool *done;       /* [n_groups] */
-	uint64_t *number; /* [n_groups] */
+	bool *done;     /* [n_groups] */
+	uint64_t first; /* number of the first group */
 };
 
 static uint32_t plans_of(const struct batch *b, uint32_t group)
@@ -233,7 +222,7 @@ static enum mq_status ask(struct mq_ranks *r, const struct batch *b, uint32_t gr
 		mq_message_put(&m, &size, sizeof(size));
 		mq_message_put(&m, bytes, size);
 	}
-	enum mq_status status = put(r, b->number[group], b->work->suffix, m.at, m.n, err);
+	enum mq_status status = put(r, b->first + group, b->work->suffix, m.at, m.n, err);
 	mq_arena_rewind(scratch, mark);
 	return status;
 }
@@ -249,11 +238,11 @@ static void take_answers(struct mq_ranks *r, struct batch *b, struct mq_arena *s
 {
 	for (uint32_t i = 0; i < b->n_groups; i++) {
 		size_t size;
-		const void *bytes = b->done[i] ? NULL : get(r, b->number[i], "got", scratch, &size);
+		const void *bytes = b->done[i] ? NULL : get(r, b->first + i, "got", scratch, &size);
 
 		if (!bytes || size != plans_of(b, i) * sizeof(*b->result))
 			continue;
-		remove_files(r, b->number[i]);
+		remove_files(r, b->first + i);
 		end_group(b, i, bytes);
 	}
 }
@@ -271,10 +260,10 @@ static enum mq_status answer_some(struct mq_ranks *r, struct batch *b, bool *any
 	for (uint32_t i = b->n_groups; i-- > 0 && n_groups < jobs;) {
 		size_t size;
 
-		if (b->done[i] || !lock(r->claims, b->number[i], F_WRLCK))
+		if (b->done[i] || !lock(r->claims, b->first + i, F_WRLCK))
 			continue;
-		if (get(r, b->number[i], "got", scratch, &size)) { /* answered meanwhile */
-			lock(r->claims, b->number[i], F_UNLCK);
+		if (get(r, b->first + i, "got", scratch, &size)) { /* answered meanwhile */
+			lock(r->claims, b->first + i, F_UNLCK);
 			continue;
 		}
 		for (uint32_t k = 0; k < plans_of(b, i); k++)
@@ -287,8 +276,8 @@ static enum mq_status answer_some(struct mq_ranks *r, struct batch *b, bool *any
 	if (n && b->work == &screening)
 		r->screen_s = (mq_now_s() - begin_s) / n;
 	for (uint32_t i = 0; i < n_groups; from += plans_of(b, of[i++])) {
-		remove_files(r, b->number[of[i]]);
-		lock(r->claims, b->number[of[i]], F_UNLCK);
+		remove_files(r, b->first + of[i]);
+		lock(r->claims, b->first + of[i], F_UNLCK);
 		end_group(b, of[i], from);
 	}
 	return status;
@@ -299,37 +288,11 @@ static void give_up(struct mq_ranks *r, struct batch *b)
 	for (uint32_t i = 0; i < b->n_groups; i++) {
 		if (b->done[i])
 			continue;
-		remove_files(r, b->number[i]);
+		remove_files(r, b->first + i);
 		for (uint32_t k = 0; k < plans_of(b, i); k++)
 			b->result[i * b->each + k] = mq_result_none(MQ_N_VERDICTS);
 	}
 	b->left = 0;
-}
-
-/* The wish for this plan; NULL: none. */
-static struct wish *find_wish(const struct mq_ranks *r, uint64_t hash)
-{
-	for (uint32_t i = 0; i < r->n_wishes; i++)
-		if (r->wish[i].hash == hash)
-			return &r->wish[i];
-	return NULL;
-}
-
-/* Numbers a group of the batch and asks the other ranks for it, unless it is a wish. A single group stays here. */
-static enum mq_status begin_group(struct mq_ranks *r, struct batch *b, uint32_t group, struct mq_arena *scratch,
-				  struct mq_err *err)
-{
-	struct wish *wish = b->work == &judging ? find_wish(r, mq_plan_hash(b->plan[group])) : NULL;
-
-	if (wish) {
-		b->number[group] = wish->number;
-		if (wish->result)
-			end_group(b, group, wish->result);
-		*wish = r->wish[--r->n_wishes];
-		return MQ_OK;
-	}
-	b->number[group] = r->next++;
-	return b->n_groups > 1 ? ask(r, b, group, scratch, err) : MQ_OK;
 }
 
 static enum mq_status share(struct mq_ranks *r, struct batch *b, struct mq_err *err)
@@ -339,10 +302,11 @@ static enum mq_status share(struct mq_ranks *r, struct batch *b, struct mq_err *
 
 	b->n_groups = b->left = (b->n + b->each - 1) / b->each;
 	b->done = mq_arena_array(&scratch, b->n_groups, bool);
-	b->number = mq_arena_array(&scratch, b->n_groups, uint64_t);
+	b->first = r->next;
+	r->next += b->n_groups;
 	(void)all_came(r);
-	for (uint32_t i = 0; i < b->n_groups && status == MQ_OK; i++)
-		status = begin_group(r, b, i, &scratch, err);
+	for (uint32_t i = 0; i < b->n_groups && b->n_groups > 1 && status == MQ_OK; i++) /* a single one stays here */
+		status = ask(r, b, i, &scratch, err);
 	while (b->left && status == MQ_OK) {
 		struct mq_arena_mark mark = mq_arena_mark(&scratch);
 		bool any = false;
@@ -383,61 +347,12 @@ enum mq_status mq_ranks_screen(struct mq_ranks *r, const struct mq_plan *const *
 	return MQ_OK;
 }
 
-/* Drops the wishes that are not among these plans, unless a rank has begun; results that have come are kept. */
-static void drop_wishes(struct mq_ranks *r, const uint64_t *hash, uint32_t n)
-{
-	uint32_t left = 0;
-
-	for (uint32_t i = 0; i < r->n_wishes; i++) {
-		struct wish wish = r->wish[i];
-		bool stays = wish.result || is_locked(r->claims, wish.number);
-		size_t size;
-
-		for (uint32_t k = 0; k < n && !stays; k++)
-			stays = hash[k] == wish.hash;
-		if (!stays) {
-			const void *bytes = get(r, wish.number, "got", r->arena, &size);
-
-			wish.result = bytes && size == sizeof(*wish.result) ? bytes : NULL;
-			remove_files(r, wish.number);
-		}
-		if (stays || wish.result)
-			r->wish[left++] = wish;
-	}
-	r->n_wishes = left;
-}
-
-void mq_ranks_ahead(struct mq_ranks *r, const struct mq_plan *const *plan, uint32_t n)
-{
-	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	uint64_t *hash = mq_arena_array(&scratch, n, uint64_t);
-	struct mq_err none = MQ_ERR_INIT;
-
-	for (uint32_t i = 0; i < n; i++)
-		hash[i] = mq_plan_hash(plan[i]);
-	drop_wishes(r, hash, n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct wish wish = { .hash = hash[i], .number = AHEAD + r->n_ahead++ };
-		struct batch b = { .work = &judging, .plan = &plan[i], .n = 1, .each = 1, .number = &wish.number };
-
-		if (!find_wish(r, hash[i]) && ask(r, &b, 0, &scratch, &none) == MQ_OK)
-			MQ_PUSH(r->arena, r->wish, r->n_wishes, r->wish_room, wish);
-	}
-}
-
 /* ---- the others ----------------------------------------------------------------------------------- */
 
 struct claim {
 	uint64_t number;
 	const struct work *work;
 	uint32_t n; /* plans of the group */
-};
-
-/* The groups that this rank answers. */
-struct serving {
-	struct mq_ranks *ranks;
-	struct claim *claim;
-	uint32_t n;
 };
 
 /* Plans of claimed groups. */
@@ -470,26 +385,7 @@ static enum mq_status read_group(struct mq_ranks *r, struct claim *claim, struct
 	return MQ_OK;
 }
 
-/* Is the first rank there, and has it not removed the group's request? */
-static bool is_wanted(const struct mq_ranks *r, const struct claim *claim)
-{
-	char path[4096];
-
-	name_of(r, claim->number, claim->work->suffix, path);
-	return is_locked(r->claims, 0) && !access(path, F_OK);
-}
-
-static bool unwanted(void *context)
-{
-	const struct serving *s = context;
-
-	for (uint32_t i = 0; i < s->n; i++)
-		if (is_wanted(s->ranks, &s->claim[i]))
-			return false;
-	return true;
-}
-
-/* Answers groups claimed for one kind of work, unless the first rank has ended or given them up meanwhile. */
+/* Answers groups claimed for one kind of work, unless the first rank has ended meanwhile. */
 static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
@@ -501,13 +397,13 @@ static enum mq_status answer(struct mq_ranks *r, struct claim *claim, uint32_t n
 	if (asked.n)
 		MQ_TRY(claim->work->answer(r->session, asked.plan, asked.n, result, err));
 	for (uint32_t i = 0; i < n; result += claim[i++].n)
-		if (claim[i].n && is_wanted(r, &claim[i]))
+		if (claim[i].n && is_locked(r->claims, 0))
 			MQ_TRY(put(r, claim[i].number, "got", result, claim[i].n * sizeof(*result), err));
 	return MQ_OK;
 }
 
-/* Finds and locks the unclaimed group of the lowest number above `after`, of this kind of work (NULL: any) and ahead if
- * `after` is. False: none, or another rank was faster. */
+/* Finds and locks the unclaimed group of the lowest number above `after`, of this kind of work (NULL: any). False:
+ * none, or another rank was faster. */
 static bool claim_one(struct mq_ranks *r, uint64_t after, const struct work *only, struct claim *claim)
 {
 	DIR *d = opendir(r->dir);
@@ -521,8 +417,8 @@ static bool claim_one(struct mq_ranks *r, uint64_t after, const struct work *onl
 					  !strcmp(end + 1, screening.suffix) ? &screening :
 									       NULL;
 
-		if (number <= after || !work || (only && (work != only || (number < AHEAD) != (after < AHEAD))) ||
-		    (claim->number && number > claim->number) || is_locked(r->claims, number))
+		if (number <= after || !work || (only && work != only) || (claim->number && number > claim->number) ||
+		    is_locked(r->claims, number))
 			continue;
 		name_of(r, number, "got", path);
 		if (access(path, F_OK))
@@ -534,16 +430,13 @@ static bool claim_one(struct mq_ranks *r, uint64_t after, const struct work *onl
 }
 
 /* Claims and answers as many groups of one kind of work as there are local workers. */
-static enum mq_status serve(struct serving *s, bool *any, struct mq_err *err)
+static enum mq_status serve(struct mq_ranks *r, struct claim *claim, bool *any, struct mq_err *err)
 {
-	struct mq_ranks *r = s->ranks;
-	struct claim *claim = s->claim;
 	uint32_t n = 0;
 
 	while (n < r->session->asked->jobs &&
 	       claim_one(r, n ? claim[n - 1].number : 0, n ? claim->work : NULL, &claim[n]))
 		n++;
-	s->n = n;
 	*any = n > 0;
 	enum mq_status status = n ? answer(r, claim, n, err) : MQ_OK;
 
@@ -556,7 +449,7 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	double begin_s = mq_now_s(), worked_s = -INFINITY;
-	struct serving serving = { .claim = mq_arena_array(&arena, session->asked->jobs, struct claim) };
+	struct claim *claim = mq_arena_array(&arena, session->asked->jobs, struct claim);
 	struct mq_ranks *r = NULL;
 	enum mq_status status;
 	bool seen = false;
@@ -564,8 +457,6 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 
 	MQ_TRY(mq_make_dir(dir, err));
 	status = open_folder(session, dir, &arena, &r, err);
-	serving.ranks = r;
-	mq_pool_stop_when(session->pool, unwanted, &serving);
 	while (status == MQ_OK) {
 		bool alive = is_locked(r->claims, 0), any = false;
 
@@ -573,7 +464,7 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 			lock(r->claims, HERE + strtoull(mq_rank_of_many(&n), NULL, 10), F_WRLCK);
 		seen |= alive;
 		if (alive)
-			status = serve(&serving, &any, err);
+			status = serve(r, claim, &any, err);
 		else if (seen || mq_now_s() - begin_s > PATIENCE_S)
 			break;
 		/* without the first rank nobody waits for this answer, and its folder may be gone */

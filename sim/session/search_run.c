@@ -241,16 +241,6 @@ static void until(void *context, double left_s)
 		mq_pool_until(s->pool, left_s);
 }
 
-static void ahead(void *context, const struct mq_plan *const *plan, uint32_t n)
-{
-	const struct mq_session *s = context;
-
-	if (s->ranks)
-		mq_ranks_ahead(s->ranks, plan, n);
-	else
-		mq_pool_ahead(s->pool, plan, n);
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return mq_hash(hash, text, strlen(text) + 1);
@@ -482,8 +472,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.top = o->top,
 		.dir = dir,
 		.context = dir ? hash_context(session) : 0,
-		.evaluator = { session, evaluate, 16 * q->jobs * (session->ranks ? session->n_ranks : 1), until,
-			       session->ranks || q->jobs > 1 ? ahead : NULL },
+		.evaluator = { session, evaluate, 16 * q->jobs * (session->ranks ? session->n_ranks : 1), until },
 		.now_s = mq_now_s,
 		.stopped = mq_job_stopped,
 		.progress = draw,

@@ -204,9 +204,7 @@ struct mq_goodput mq_session_goodput(const struct mq_session *session, const str
  * it has workers.
  *
  * Ranks exchange files in DIR/ranks, a folder that all share: N.judge holds a plan, N.screen one or several, N (from
- * 1) is the number of this group, N.got holds its results; all are written atomically. Large numbers are plans that
- * will probably be judged: a rank without other work judges them ahead, and the first takes the result, or the group,
- * when the search comes to ask. A rank that answers group N
+ * 1) is the number of this group, N.got holds its results; all are written atomically. A rank that answers group N
  * locks byte N of DIR/ranks/claims; the first rank locks byte 0 as long as it lives, and every other a byte of its own
  * once it has seen that. Locks end with their process, so another rank answers a lost rank's group. No rank calls MPI,
  * whose waiting calls spin a core. Results do not depend on the rank. */
@@ -226,9 +224,6 @@ void mq_ranks_until(struct mq_ranks *ranks, double left_s);
 /* First rank: mq_session_screen for all ranks, if the screens take long enough. */
 enum mq_status mq_ranks_screen(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n,
 			       struct mq_result *result, struct mq_err *err);
-/* First rank: has ranks that have nothing else to do judge plans that will probably be judged, the likeliest first,
- * instead of those of an earlier call that no rank has judged yet. */
-void mq_ranks_ahead(struct mq_ranks *ranks, const struct mq_plan *const *plan, uint32_t n);
 
 /* Other ranks: answer until the first rank ends. MQ_ETIME: it never appeared. */
 enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err);

@@ -94,12 +94,6 @@ bool mq_hybrid_shapes_only(const struct mq_limits *limits);
 /* Screens the best of the list and sorts them by screened time; drops those that do not fit; unscreened ones follow. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
 
-/* Moves on to the screened item that would be proposed next if no result came; at first `at` is 0. False: no more. */
-struct mq_hybrid_cursor {
-	double value;
-	uint32_t i;
-};
-bool mq_hybrid_after(struct mq_hybrid *s, struct mq_hybrid_cursor *at);
 /* Moves the next item to s->next: the least screened time, with the contention seen on its devices. */
 void mq_hybrid_choose(struct mq_hybrid *s);
 /* Records simulated / screened time of a plan of the list. */

@@ -257,26 +257,19 @@ static uint32_t device_set_of(struct mq_hybrid *s, const struct mq_hybrid_item *
 	return at;
 }
 
-bool mq_hybrid_after(struct mq_hybrid *s, struct mq_hybrid_cursor *at)
-{
-	const struct mq_hybrid_cursor last = *at;
-
-	at->value = INFINITY;
-	for (uint32_t i = s->next; i < s->n_screened; i++) {
-		uint32_t set = device_set_of(s, &s->list[i]);
-		const struct mq_hybrid_use *use = &s->of_use[set];
-		double value = s->list[i].step_s * (1 + like_each * s->list[i].like) * use->sum / use->n;
-
-		if (value < at->value && (value > last.value || (value == last.value && i > last.i)))
-			*at = (struct mq_hybrid_cursor){ value, i };
-	}
-	return isfinite(at->value);
-}
-
 void mq_hybrid_choose(struct mq_hybrid *s)
 {
-	struct mq_hybrid_cursor at = { 0 };
-	uint32_t best = mq_hybrid_after(s, &at) ? at.i : s->next;
+	uint32_t best = s->next;
+	double least = INFINITY;
+
+	for (uint32_t i = s->next; i < s->n_screened; i++) {
+		uint32_t at = device_set_of(s, &s->list[i]);
+		const struct mq_hybrid_use *use = &s->of_use[at];
+		double value = s->list[i].step_s * (1 + like_each * s->list[i].like) * use->sum / use->n;
+
+		if (value < least)
+			least = value, best = i;
+	}
 	const struct mq_hybrid_item item = s->list[best];
 
 	s->asked[s->turn % 64] = best < s->n_screened ? device_set_of(s, &item) : MQ_NONE;

@@ -120,9 +120,6 @@ enum mq_status mq_micro_batch_rounds(const struct mq_problem *problem, const cha
 /* Step time of a plan by the analytic executor; +inf: it does not fit or cannot be judged. */
 double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan);
 
-/* Plans that are worth naming to mq_costs.ahead (chosen: one is right more often than the fifth). */
-enum { MQ_MOST_AHEAD = 4 };
-
 /* Adds a point to the learning curve, if it is recorded. */
 void mq_note(const struct mq_problem *problem, const char *quantity, double value);
 

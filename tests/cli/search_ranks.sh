@@ -25,21 +25,6 @@ OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 "$M" search "${screens[@]}" -j 1 -
 for i in $(seq 200); do compgen -G 'many/ranks/*.screen' >/dev/null && break; sleep 0.02; done
 kill -9 $other; { wait $other; wait $first; rc=$?; } 2>/dev/null
 [ $rc -eq 0 ] && cmp alone.txt many.txt && cmp alone/candidates.csv many/candidates.csv || echo "a lost rank: exit code $rc"
-# While the first rank stands still, the other one judges ahead what it will probably be asked. It dies before it says
-# so or after: the same bytes.
-rm -rf many
-OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$M" search "${screens[@]}" -j 1 -o many >many.txt & first=$!
-OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 "$M" search "${screens[@]}" -j 1 -o many & other=$!
-ahead=many/ranks/2305843009213
-for i in $(seq 1000); do
-	compgen -G "$ahead*.judge" >/dev/null && kill -STOP $first && compgen -G "$ahead*.judge" >/dev/null && break
-	kill -CONT $first 2>/dev/null || break
-	sleep 0.01
-done
-for i in $(seq 1000); do compgen -G "$ahead*.got" >/dev/null && break; sleep 0.01; done
-[ $i -lt 1000 ] || echo "no plan was judged ahead"
-kill -9 $other; kill -CONT $first; { wait $other; wait $first; rc=$?; } 2>/dev/null
-[ $rc -eq 0 ] && cmp alone.txt many.txt && cmp alone/candidates.csv many/candidates.csv || echo "judged ahead: exit code $rc"
 # One that comes after a quick search has ended finds it; one whose answer nobody waits for any more does not fail.
 rank() { # N arguments...
 	OMPI_COMM_WORLD_RANK=$1 OMPI_COMM_WORLD_SIZE=2 "$M" search "${@:2}" -j 1 -o many >said.$1.txt 2>&1

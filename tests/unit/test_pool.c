@@ -271,39 +271,6 @@ static void no_time_no_results(void **state)
 	mq_pool_close(pool);
 }
 
-/* What workers judge ahead is known when it is asked for, and the same; one worker alone judges nothing ahead. */
-static void plans_judged_ahead_are_the_same(void **state)
-{
-	enum { ASKED = 1 };
-	struct fixture *f = *state;
-	struct mq_result asked[N_PLANS], ahead[N_PLANS];
-
-	for (uint32_t workers = 1; workers < 4; workers++) {
-		struct mq_pool *pool = open_pool(f, workers);
-		uint32_t known = 0;
-
-		make_plans(f, mq_pool_cluster(pool));
-		mq_pool_ahead(pool, &f->ask[ASKED + 4], N_PLANS - ASKED - 4);
-		mq_pool_ahead(pool, &f->ask[ASKED], N_PLANS - ASKED);
-		for (int tries = 0; tries < 1000 && known < (workers > 1 ? 2 : 0); tries++) {
-			assert_int_equal(mq_pool_judge(pool, f->ask, ASKED, ahead, &f->err), MQ_OK);
-			mq_pool_until(pool, 0);
-			assert_int_equal(mq_pool_judge(pool, &f->ask[ASKED], 4, &ahead[ASKED], &f->err), MQ_OK);
-			mq_pool_until(pool, INFINITY);
-			for (uint32_t i = known = 0; i < 4; i++)
-				known += ahead[ASKED + i].verdict == MQ_VERDICT_OK;
-			mq_pool_ahead(pool, &f->ask[ASKED], N_PLANS - ASKED);
-		}
-		assert_true(known >= (workers > 1 ? 2 : 0));
-		assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, ahead, &f->err), MQ_OK);
-		if (workers == 1)
-			memcpy(asked, ahead, sizeof(asked));
-		for (uint32_t i = 0; i < N_PLANS; i++)
-			assert_memory_equal(&asked[i], &ahead[i], sizeof(*asked));
-		mq_pool_close(pool);
-	}
-}
-
 static void late_plans_are_given_up(void **state)
 {
 	struct fixture *f = *state;
@@ -425,8 +392,6 @@ static void one_kill_changes_nothing(void **state)
 
 		make_plans(f, mq_pool_cluster(pool));
 		pid_t killer = round < 2 ? kill_soon(round ? SERVER : WORKERS) : 0;
-		if (killer)
-			mq_pool_ahead(pool, f->ask, N_PLANS);
 		if (mq_pool_judge(pool, f->ask, N_PLANS, result[round], &f->err))
 			fail_msg("round %d: %s", round, f->err.text);
 		if (killer)
@@ -642,7 +607,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(screens_are_the_same_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_time_no_results, setup, teardown),
-		cmocka_unit_test_setup_teardown(plans_judged_ahead_are_the_same, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(folding_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_kill_changes_nothing, setup, teardown),

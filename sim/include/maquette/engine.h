@@ -89,9 +89,6 @@ struct mq_costs {
 	/* The same for n plans, whether they fit or not (ask `fits` where it matters), divided among the worker
 	 * processes if there are several; a plan without answer has the verdict MQ_N_VERDICTS. */
 	void (*screen_times)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
-	/* Plans that will probably be proposed next, the likeliest first, instead of those of an earlier call: worker
-	 * processes that are idle judge them ahead. Changes no answer. NULL: none would be idle. */
-	void (*ahead)(void *context, const struct mq_plan *const *plan, uint32_t n);
 	/* Verdict and memory of a whole plan without its time: much cheaper; not counted. */
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };

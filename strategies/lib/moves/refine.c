@@ -214,24 +214,18 @@ static bool may_screen(const struct mq_refine *r)
 	return r->known.n - r->crossed < r->width * (4 + r->n_asked / 5);
 }
 
-/* Predicted value of a neighbour. +inf: it is not promising. */
-static double expected_near(const struct mq_refine *r, const struct mq_refine_point *p, uint32_t i, bool look)
-{
-	if (i >= p->n)
-		return INFINITY;
-	/* simulated time is never below the screened one: neither a new best nor an improvement of the point */
-	if (look && p->near[i].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
-		return INFINITY;
-	return p->near[i].screened_s * contention(p);
-}
-
-/* That of a point's next neighbour. If the point is not expanded: its value times the mean ratio of best neighbour to
- * point over all expansions. */
+/* Predicted value of a point's next neighbour. If the point is not expanded: its value times the mean ratio of best
+ * neighbour to point over all expansions. +inf: no neighbour is promising. */
 static double expected(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
 {
-	if (p->expanded)
-		return expected_near(r, p, p->next, look);
-	return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
+	if (!p->expanded)
+		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
+	if (p->next >= p->n)
+		return INFINITY;
+	/* simulated time is never below the screened one: neither a new best nor an improvement of the point */
+	if (look && p->near[p->next].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
+		return INFINITY;
+	return p->near[p->next].screened_s * contention(p);
 }
 
 /* Expected improvement on the best for a normal prediction of this mean: Jones, Schonlau, Welch, "Efficient Global
@@ -468,37 +462,21 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	r->n_asked++;
 }
 
-static uint64_t place_key(uint32_t family, const struct mq_move *move)
-{
-	uint32_t key[] = { family, move->kind, move->a, move->b, move->n };
-
-	return mq_hash(MQ_HASH_INIT, key, sizeof(key));
-}
-
 /* Was this device move or reshape already tried on a plan of the family? It would have the same effect here. */
 static bool tried_in_family(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
 {
-	uint32_t before = r->places.n;
+	uint32_t key[] = { p->family, move->kind, move->a, move->b, move->n }, before = r->places.n;
 
-	return mq_map_add(&r->places, place_key(p->family, move)) < before;
-}
-
-/* Is a neighbour as good as known, by a move that was tried or a time that was proposed? */
-static bool known_near(const struct mq_refine *r, const struct mq_refine_point *p, const struct mq_refine_near *near)
-{
-	if (mq_move_places(&near->move))
-		return mq_map_find(&r->places, place_key(p->family, &near->move)) != MQ_NONE;
-	return same_time(r, p->family, near->screened_s) && !(r->idle >= STALE && mq_move_deals(&near->move));
+	return mq_map_add(&r->places, mq_hash(MQ_HASH_INIT, key, sizeof(key))) < before;
 }
 
 /* Proposes the next neighbour of a point after a descent from it; false: it is known already, or not promising. */
 static bool propose_near(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
-	bool known = known_near(r, p, near);
+	bool as_other = same_time(r, p->family, near->screened_s) && !(r->idle >= STALE && mq_move_deals(&near->move));
+	bool known = mq_move_places(&near->move) ? tried_in_family(r, p, &near->move) : as_other;
 
-	if (mq_move_places(&near->move))
-		(void)tried_in_family(r, p, &near->move);
 	skip_unfit(r, p);
 	if (known || !make_near(r, p, near, arena, plan) || mq_refine_met(r, plan))
 		return false;
@@ -661,59 +639,6 @@ static struct mq_refine_point *unseen(struct mq_refine *r)
 	return p;
 }
 
-/* A neighbour that will be proposed as it is, without a descent. */
-struct coming {
-	const struct mq_refine_point *point;
-	const struct mq_refine_near *near;
-	double mean;
-};
-
-/* Adds a neighbour to the n least of those by predicted value. */
-static uint32_t put_coming(struct coming *list, uint32_t n, struct coming c)
-{
-	uint32_t at = n < MQ_MOST_AHEAD ? n++ : n;
-
-	for (; at > 0 && c.mean < list[at - 1].mean; at--)
-		if (at < MQ_MOST_AHEAD)
-			list[at] = list[at - 1];
-	if (at < MQ_MOST_AHEAD)
-		list[at] = c;
-	return n;
-}
-
-/* Tells which neighbours come next if no result changes what is expected of them. */
-static void look_ahead(struct mq_refine *r)
-{
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_costs *costs = r->problem->costs;
-	const struct mq_plan *next[MQ_MOST_AHEAD];
-	struct coming list[MQ_MOST_AHEAD];
-	uint32_t n = 0, n_next = 0;
-	bool look = may_screen(r);
-
-	for (uint32_t i = 0; i < r->n && costs->ahead; i++) {
-		const struct mq_refine_point *p = &r->point[i];
-
-		for (uint32_t k = p->expanded ? p->next : p->n; k < p->n; k++) {
-			const struct mq_refine_near *near = &p->near[k];
-			const struct mq_refine_known *known = &r->of_known[near->known];
-			double mean = penalized(r, p, expected_near(r, p, k, look));
-
-			if (isfinite(mean) && near->screened_s >= p->screened_s * (1 - gain) &&
-			    (!known->asked || known->fits) && !known_near(r, p, near))
-				n = put_coming(list, n, (struct coming){ p, near, mean });
-		}
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct mq_plan *plan = mq_arena_array(&arena, 1, struct mq_plan);
-
-		if (make_near(r, list[i].point, list[i].near, &arena, plan) && !mq_refine_met(r, plan))
-			next[n_next++] = plan;
-	}
-	if (n_next)
-		costs->ahead(costs->screen_context, next, n_next);
-}
-
 bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *p;
@@ -725,7 +650,6 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 			if (!expand(r, p))
 				return false;
 		} else if (propose_near(r, p, arena, plan)) {
-			look_ahead(r);
 			return true;
 		}
 	}
