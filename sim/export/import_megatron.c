@@ -24,7 +24,7 @@ struct flags {
 	double batch; /* of a step */
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
 	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every, *option,
-		*dispatcher;
+		*dispatcher, *token_dispatcher;
 	uint8_t sync, method_is;
 };
 
@@ -152,7 +152,7 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 		} else if (row) {
 			MQ_TRY(mq_flag_take(row, &word, x, x->e->arena, x->err));
 		} else if (mq_megatron_describes(name, &takes)) {
-			if (!strncmp(name, "--hybrid-layer-pattern", 22) && word[1])
+			if (!strncmp(name, "--hybrid-layer-pattern", 22) && (name[22] || word[1]))
 				x->layout = layout_of(name[22] ? name + 23 : word[1], x->e->arena);
 			word += takes && !strchr(name, '=') && word[1];
 		} else if (!strncmp(name, "--", 2) && name[2]) {
@@ -379,7 +379,7 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 	if (!copies || ranks % copies)
 		return mq_bad(x->err, "%u copies of the sharded state do not divide dp x cp = %u", copies, ranks);
 	if (x->shards && mq_parse_u64(x->shards, &shards) && shards && shards * mq_or_1(x->copies) != s->dp)
-		return mq_bad(x->err, "%s shards x %u copies are not dp %u: give %g devices", x->shards,
+		return mq_bad(x->err, "%s shards x %u copies are not dp %u: give %.0f devices", x->shards,
 			      mq_or_1(x->copies), s->dp, (double)shards * mq_or_1(x->copies) * s->tp * s->cp * s->pp);
 	*group = copies > 1 && x->sync != MQ_SYNC_ALLREDUCE ? ranks / copies : 0;
 	return MQ_OK;
@@ -427,7 +427,8 @@ static const char *software(const struct flags *x)
 	if (x->pp > 1 && (x->deferred != s->defer_embedding_wgrad_compute || limit != s->wgrad_deferral_limit))
 		text = mq_arena_printf(arena, "%s,defer_embedding_wgrad_compute=%u,wgrad_deferral_limit=%u", text,
 				       x->deferred, limit);
-	if (x->ep > 1 && (x->deepep || x->dispatcher) && !s->deepep)
+	bool flex = x->token_dispatcher && !strcmp(x->token_dispatcher, "flex"); /* its backend is DeepEP by default */
+	if (x->ep > 1 && (x->deepep || x->dispatcher || flex) && !s->deepep)
 		text = mq_arena_printf(arena, "%s,deepep=1", text);
 	if (x->with_optimizer && !s->overlap_param_gather_with_optimizer_step)
 		text = mq_arena_printf(arena, "%s,overlap_param_gather_with_optimizer_step=1", text);

@@ -272,7 +272,7 @@ static bool says_lora(const char *text)
 static bool says_4bit(const char *text)
 {
 	for (const char *c = text; (c = strstr(c, "quantization_bit"));)
-		if (*(c += 16 + strspn(c + 16, " :=")) == '4')
+		if (*(c += 16 + strspn(c + 16, " :=\"")) == '4')
 			return true;
 	for (const char *c = text; (c = strstr(c, "load_in_4bit"));) {
 		c += 12;

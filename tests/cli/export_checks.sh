@@ -34,6 +34,8 @@ made dealt "$tp --expert-model-parallel-size 4 --expert-tensor-parallel-size 1" 
 moe=(-m moe:layers=4,hidden=512,heads=8,ffn=1024,experts=8,top_k=2,vocab=32000,seq=2048 --batch 64 -j 1 -p "$H")
 made flex "--expert-model-parallel-size 4 --micro-batch-size 1 --use-distributed-optimizer" -- "${moe[@]}" --software megatron-core,deepep=1 &&
 	grep -oE -- '--moe-(token-dispatcher-type|flex)[^\\]*' flex.sh && cp flex.sh flex.in && "$M" export --import flex.in "${moe[@]}" --software megatron-core -o x.json | grep -v '^not read'
+echo '--expert-model-parallel-size 4 --micro-batch-size 1 --moe-token-dispatcher-type flex' >default.in
+"$M" export --import default.in "${moe[@]}" --software megatron-core -o x.json | grep deepep
 made ends "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 --micro-batch-size 1 --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather" -- \
 	"${llama[@]}" --software megatron-core,overlap_param_gather_with_optimizer_step=1 -p "$H" && grep -oE -- '--overlap-param-gather-with.*torch' ends.sh
 made graphs "--micro-batch-size 1" -- "${llama[@]}" --software 'megatron-core,cuda_graph_scope=*' -p "$H"
@@ -44,5 +46,6 @@ hybrid=(-m nemotron-h:size=8b --batch 64 --seq 4096 -j 1 "${core[@]}" -p "$H")
 pipes='--pipeline-model-parallel-size 2 --micro-batch-size 1 --hybrid-layer-pattern "M-M-M-M*-M-|M-M-M-M*-M-M-M-M-M*|-M-M-M-M-|M*-M-M-M-M-M-"'
 made piped "$pipes" -- "${hybrid[@]}" && grep -oE -- '--hybrid-layer-pattern [^ ]*' piped.sh
 [ ! -f piped.sh ] || ! grep -E -- '--(num-virtual|pipeline-model-parallel-layout)' piped.sh
-cp piped.sh again.in && "$M" export --import again.in "${hybrid[@]}" -o again.json >/dev/null 2>&1 && cmp piped.json again.json
+cp piped.sh again.in && "$M" export --import again.in "${hybrid[@]}" -o again.json >/dev/null 2>&1 && cmp piped.json again.json || bad=1
+echo "${pipes/-pattern /-pattern=}" >equals.in && "$M" export --import equals.in "${hybrid[@]}" -o equals.json >/dev/null 2>&1 && cmp piped.json equals.json || bad=1
 exit ${bad:-0}
