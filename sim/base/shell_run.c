@@ -646,17 +646,14 @@ static void take_assigned(struct mq_shell *s)
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct mq_shell_list *v = &s->variable[i].value;
 
-		for (uint32_t k = 0; k < v->n && has_flags(v); k++) {
-			const char *text = v->word[k], *word = text;
-
-			if (v->n > 1) {
-				mq_shell_push(s, &s->out, text);
-				continue;
-			}
-			while ((word = mq_text_next(&text, " \t\n", s->arena)))
-				if (*word)
-					mq_shell_push(s, &s->out, word);
-		}
+		if (!has_flags(v))
+			continue;
+		for (uint32_t k = 0; k < v->n && v->n > 1; k++)
+			mq_shell_push(s, &s->out, v->word[k]);
+		const char *text = v->n == 1 ? *v->word : "", *word;
+		while ((word = mq_text_next(&text, " \t\n", s->arena)))
+			if (*word)
+				mq_shell_push(s, &s->out, word);
 	}
 }
 
