@@ -31,7 +31,8 @@ double mq_clocks_of(const struct mq_question *q, uint32_t device, uint32_t n_dev
  * A search stops at them, a report says how far a plan is from them. Seconds per step; without communication, launches
  * and bubbles. */
 
-/* Total model FLOPs over the sum of all peaks; profiled ops take at least their least measured time. */
+/* Total model FLOPs (half of causal attention's) over the sum of all peaks, or of the speed measured where a device is
+ * faster; profiled ops take at least their least measured time. */
 double mq_peak_bound(const struct mq_question *q);
 
 /* From calibrated speeds: some device must run every op for the whole batch, and no device runs it faster per sample

@@ -62,7 +62,8 @@ const char *mq_export_head_lines(const struct mq_export *e, const char *comment)
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple ", if the plan forces them; else "". */
 const char *mq_export_nccl(const struct mq_export *e);
 
-/* Values of a template for the fields of a description, by name. yes, no: texts of flags; "" is also a 0. */
+/* Values of a template for the fields of a description, by name; `yes` and `no` for true and false. Numbers that are 0
+ * are "" where `no` is "", reals always. */
 void mq_export_fields(struct mq_template *values, const struct mq_transformer *t, const char *yes, const char *no);
 /* A file of e->dir; the model as Hugging Face's config.json. MQ_EINPUT: no family matches the model. */
 enum mq_status mq_export_put(const struct mq_export *e, const char *name, const char *text, struct mq_err *err);

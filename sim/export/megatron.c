@@ -232,7 +232,7 @@ static void set_rope(struct mq_template *v, const struct mq_transformer *t)
 	mq_template_set(v, "yarn", yarn ? "yes" : "");
 }
 
-/* Of FlagScale, no software is read. */
+/* Do experts exchange tokens by DeepEP, which takes no capacity? Exports to FlagScale have no software. */
 static bool deepep(const struct mq_export *e)
 {
 	return e->software && e->software->deepep && e->shape.ep > 1 && !(e->train->experts.capacity > 0);

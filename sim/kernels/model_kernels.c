@@ -206,8 +206,8 @@ static double pool_work(const struct mq_op_work *w, bool backward)
 	       op->flop * w->scale.flop * mq_part_work(w->libraries, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
 }
 
-/* Bytes that a max pool moves beyond its op's, which has a byte for each output: PyTorch writes and reads the place of the
- * maximum in 8 bytes; cuDNN writes none, and looks for it again in input and output. */
+/* Bytes that a max pool moves beyond its op's, which counts half an element for each output's place of the maximum:
+ * PyTorch writes and reads the place in 8 bytes; cuDNN writes none, and looks for it again in input and output. */
 static double pool_more_B(const struct mq_op_work *w, bool backward)
 {
 	enum { INDEX_B = 8 };

@@ -1,10 +1,11 @@
 /* ranking.c - the ranking of a search: rows that are different plans, and the best plan of each software.
  *
  * Plans of one form (degrees, schedule, micro-batches, recompute, sync, offload or none) differ in a stage boundary, a
- * replica's share, a number of layers on the host or the order of devices. The best of them is the row; those within half a percent of it are counted. Where plans have
- * no common degrees (placements, stages of unequal width) the slower ones have rows of their own. The ranking is known
- * at the end, since a better plan may come at any time. Until then more candidates than rows are kept; where these are
- * too many, the worst goes that a better one stands for. SPDX-License-Identifier: Apache-2.0 */
+ * replica's share, the number of layers on the host or the order of devices. The best of them is the row; those within
+ * half a percent of it are counted. Where plans have no common degrees (placements, stages of unequal width) the slower
+ * ones have rows of their own. The ranking is known at the end, since a better plan may come at any time. Until then
+ * more candidates than rows are kept; where these are too many, the worst goes that a better one stands for.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "search/search.h"
 
 #include <math.h>

@@ -167,7 +167,7 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
-/* Chooses the training dtype, see mq_session_open; fp32 becomes tf32 where the software asks the devices for it. */
+/* Chooses the training dtype, see mq_session_open. */
 static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
 	bool gpu = false, bf16 = true, tf32 = s->software.software.tf32;

@@ -40,8 +40,8 @@ const struct mq_arg mq_question_args[] = {
 	    "training software that runs the plans, see `maquette list software`", .text = "generic",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(WORD, "dtype", train.dtype, "TYPE",
-	    "training data type, by default bf16 if every GPU has it, else fp16 (fp32 without GPUs); mxfp8 and "
-	    "nvfp4 set --gemm-dtype instead",
+	    "training data type, by default bf16 if every GPU has it, else fp16 (fp32 without GPUs); fp32 is tf32 "
+	    "under software whose GEMMs use it; mxfp8 and nvfp4 set --gemm-dtype instead",
 	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .also = TORCH_NAMES, .instead = &gemm_dtype,
 	    .initial = MQ_FP16, GIVEN(dtype_given), .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
 	ROW(WORD, "grad-dtype", train.grad_dtype, "TYPE", "data type of reduced gradients, by default the software's",

@@ -121,7 +121,7 @@ static bool model_runs(const struct ask *a)
 
 /* ---- one set of degrees ------------------------------------------------------------------------------ */
 
-/* Is a GEMM of the experts with a bias? */
+/* Have GEMMs of the experts biases? */
 static bool biased_experts(const struct mq_model *m)
 {
 	for (uint32_t i = 0; i < m->n_ops; i++)

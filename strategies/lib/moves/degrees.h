@@ -31,8 +31,8 @@ enum mq_factor {
 };
 enum mq_order { AS_IT_IS, STAGE_MAJOR, REPLICA_MAJOR, MQ_N_ORDERS };
 
-/* The plan of the changed shape, its layers cut by work, its devices in `order`, its decisions as before; false: there is no such plan, or
- * `from` has more than one shape. */
+/* The plan of the changed shape, its layers cut by work, its devices in `order`, its decisions those of `from`; false:
+ * there is no such plan, or `from` has more than one shape. */
 bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *from, enum mq_factor factor,
 		     enum mq_order order, struct mq_arena *arena, struct mq_plan *out);
 

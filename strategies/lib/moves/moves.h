@@ -71,7 +71,7 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 enum { MQ_MOVE_RELIEFS = 16 };
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out);
-/* Does it leave all activations where they are? Then ways after it, which shard more, are slower. */
+/* Does it hold all activations on the device? Where such a way fits, those after it take more time. */
 bool mq_relief_holds(uint32_t way);
 
 /* The plan with the micro-batches, gradient sync and decisions (switches.h) of `other`; false: the result is not

@@ -11,10 +11,10 @@ json_t *mq_models_file(const char *name, struct mq_arena *arena);
 /* Names ORG/NAME of the shipped configurations (hub.json), NULL-terminated. */
 const char **mq_hf_shipped(struct mq_arena *arena);
 
-/* The specification of a name: one of `known` (built-in models, graphs; NULL-terminated) or ORG/NAME of the shipped
- * configuration with this NAME, ignoring case, separators and suffixes that do not change the model (hf, base, instruct,
- * v0.1); "FAMILY:size=SIZE" for FAMILY-SIZE; or the entry of platforms/models/names.json, which is not looked up again.
- * NULL: none; *near has the names that share most words, "" = none do. */
+/* The specification of a name, ignoring case, separators and suffixes that do not change the model (hf, base, instruct,
+ * v0.1), from the first that has it: the entry of platforms/models/names.json, which is not looked up again; ORG/NAME of
+ * the shipped configuration with this NAME; "FAMILY:size=SIZE" for FAMILY-SIZE; `known` (built-in models, graphs;
+ * NULL-terminated). NULL: none; *near has the names that share most words, "" = none do. */
 const char *mq_model_named(const char *name, const char *const *known, struct mq_arena *arena, const char **near);
 
 #endif
