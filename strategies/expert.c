@@ -78,18 +78,20 @@ static void rate_sets(struct expert *s)
 static double distance(const struct expert *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];
-	double mbs = s->space.problem->q->train->batch / p->micro_batches / p->dp;
+	const struct mq_question *q = s->space.problem->q;
+	double mbs = q->train->batch / p->micro_batches / p->dp, few = p->pp > 1 ? 4.0 * p->pp : 1;
 	double tp = log2(p->tp / s->tp), pp = log2(p->pp / s->pp);
 	double sharding = fmax(MQ_SYNC_ZERO1, s->space.software->sync);
 	/* less model parallelism than the rule costs little: it may fit (see fits) */
 	double d = fmax(tp, -0.4 * tp) + fmax(pp, -0.4 * pp);
 
 	d += 0.3 * p->recompute;
-	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
+	/* of sequences one or two at a time, of images all, or as few parts as hide the bubble */
+	d += 0.4 * (q->model->seq ? fabs(log2(mbs) - (p->pp > 1 ? 0 : 1)) : fmax(0, log2(p->micro_batches / few)));
 	d += 3 * s->left_out[p->set] +
 	     0.25 * p->set; /* idle devices cost their full share, a degree off the rule less */
 	if (p->pp > 1)      /* a small bubble needs more micro-batches than stages */
-		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
+		d += fmax(0, log2(few / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
 	/* preferred: ZeRO-1, or the software's default if it shards more; then plain replicas */
@@ -97,7 +99,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 		d += p->sync == MQ_SYNC_ALLREDUCE ? 0.25 : 0.15 * fabs((double)p->sync - sharding);
 	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;
 	d += p->replica_major ? 0.5 : 0;
-	d += p->ep > 1 ? 0 : s->space.problem->q->model->experts > 0 && p->dp > 1;
+	d += p->ep > 1 ? 0 : q->model->experts > 0 && p->dp > 1;
 	return d;
 }
 

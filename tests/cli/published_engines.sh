@@ -17,6 +17,9 @@ J
 "$M" search -m two.json -p model --objective max-load -e ip -o load | grep '^max-load'
 "$M" search -m two.json -p model --objective max-load -e ip:phases=1 -o phases | grep '^forward'
 try 2 "phases=true is of --objective max-load and graphs that bring backward ops" search -m $tiny -p dgx1_v100 --batch 8 -e ip:phases=1 -o no
+# The expert takes images at once, sequences one or two at a time.
+"$M" search -m resnet50 --batch 64 -p gpu=H100-SXM-80GB,gpus=1 -e expert --evals 1 -o images | grep -c 'one device, 1 micro-batches' >/dev/null || echo "images come in parts"
+"$M" search -m gpt:size=1.3b --batch 64 -p gpu=H100-SXM-80GB,gpus=1 -e expert --evals 1 -o tokens | grep -c ', 1 micro-batches' >/dev/null && echo "sequences come at once"
 # HSDAG: a CPU and a GPU about as fast, a network with branches: better than either alone by more than a twentieth.
 for seed in 3 4 5; do
 	"$M" search -m inception_v3 --batch 1 --mode infer --dtype fp32 -p cpu_gpu_ws --change device.RTX-3090.clock=0.25 \
