@@ -253,18 +253,28 @@ const char *mq_export_differs(const struct mq_export *e, const struct mq_transfo
 	return field ? mq_arena_printf(e->arena, "%s is %s (of -m, and of %s)", field, values, of) : NULL;
 }
 
-/* Does the text name LoRA outside of comments? The ranks of latent attention do not count. */
-static bool says_lora(const char *text)
+/* The text with blanks in place of the lines that are comments. */
+static const char *without_comments(const char *text, struct mq_arena *arena)
 {
+	char *copy = mq_arena_strdup(arena, text);
 	bool comment = false, begins = true; /* only blanks since the start of the line */
 
-	for (const char *c = text; *c; c++) {
+	for (char *c = copy; *c; c++) {
 		comment = *c != '\n' && (comment || (begins && *c == '#'));
 		begins = *c == '\n' || (begins && (*c == ' ' || *c == '\t'));
-		if (!comment && !strncasecmp(c, "lora", 4) &&
+		if (comment)
+			*c = ' ';
+	}
+	return copy;
+}
+
+/* Does the text name LoRA? The ranks of latent attention do not count. */
+static bool says_lora(const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if (!strncasecmp(c, "lora", 4) &&
 		    (c - text < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qvoQVO", c[-2])))
 			return true;
-	}
 	return false;
 }
 
@@ -288,6 +298,7 @@ enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *pat
 	const char *tuning = e->train->tuning ? e->train->tuning : "";
 	bool asked = !strncmp(tuning, "lora", 4);
 
+	text = without_comments(text, e->arena);
 	if (says_lora(text) && !asked)
 		return mq_bad(err, "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
 			      path);

@@ -12,6 +12,7 @@ read_it one.yml --software fsdp,moment_B=1
 for more in 'use_galore: true' 'mixture_of_depths: convert' 'pure_bf16: true' 'quantization_bit: 8' 'quantization_bit: 4'; do
 	printf 'model_name_or_path: x\nfinetuning_type: full\nper_device_train_batch_size: 2\n%s\n' "$more" >two.yaml; echo "$more"; read_it two.yaml
 done
+printf 'model_name_or_path: x\nfinetuning_type: full\nper_device_train_batch_size: 2\n# quantization_bit: 4\n  # load_in_4bit: true\n#lora_rank: 8\n' >three.yaml; read_it three.yaml
 printf '{"model_name_or_path": "x", "finetuning_type": "full", "per_device_train_batch_size": 2, "quantization_bit": 4}\n' >two.json; read_it two.json
 v1() { printf 'model: x\nmodel_class: llm\n%s\nmicro_batch_size: 2\ncutoff_len: 2048\nbf16: true\n' "$1" >v1.yaml; echo "$1"; read_it v1.yaml; }
 v1 'dist_config: {name: fsdp2, dcp_path: null}'
