@@ -309,7 +309,9 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_model
 	if (need > cluster->n_devices)
 		return mq_bad(err, "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u", g->dp,
 			      g->tp, g->pp, g->cp, need, cluster->n_devices);
-	if (g->ep > 1 && (!model->experts || model->experts % g->ep))
+	if (g->ep > 1 && !model->experts)
+		return mq_bad(err, "ep=%u: model '%s' has no experts; leave it out", g->ep, model->name);
+	if (g->ep > 1 && model->experts % g->ep)
 		return mq_bad(err, "ep=%u does not divide the %u experts of model '%s'", g->ep, model->experts,
 			      model->name);
 	if (model->seq && g->cp > model->seq)
