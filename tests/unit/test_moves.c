@@ -10,6 +10,7 @@
 #include "maquette/rng.h"
 #include "costing/costing.h"
 #include "lib/moves/moves.h"
+#include "lib/moves/stages.h"
 #include "lib/moves/switches.h"
 #include "lib/plans.h"
 #include "lib/shapes.h"
@@ -29,11 +30,9 @@ struct question {
 };
 
 /* Eight equal devices, of which `odd` is slower if it is below eight. */
-static void ask(struct question *q, uint32_t odd)
+static void ask_of(const char *spec, struct question *q, uint32_t odd)
 {
-	struct mq_model_request request = { .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512",
-					    .train = &q->train,
-					    .seq = 64 };
+	struct mq_model_request request = { .spec = spec, .train = &q->train, .seq = 64 };
 	struct mq_err err = MQ_ERR_INIT;
 
 	*q = (struct question){ .train = { .batch = 32, .dtype = MQ_FP16 } };
@@ -56,6 +55,11 @@ static void ask(struct question *q, uint32_t odd)
 					  .rng = &q->rng,
 					  .arena = &q->arena };
 	mq_move_space_make(&q->problem, &q->space);
+}
+
+static void ask(struct question *q, uint32_t odd)
+{
+	ask_of("gpt:layers=8,hidden=256,heads=4,vocab=512", q, odd);
 }
 
 static void shape(struct question *q, struct mq_shape s, struct mq_plan *plan)
@@ -458,26 +462,55 @@ static void hosts_take_what_is_computed_again(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Between two stages that part encoder from decoder, layers move both ways: the ops between, such as the encoder's norm,
+ * follow the decoder's first layer. */
+static void layers_move_between_encoder_and_decoder(void **state)
+{
+	struct question q;
+	struct mq_plan plan, other;
+	struct mq_move *move;
+	struct mq_stages v;
+	uint32_t most = 0, least = MQ_NONE;
+
+	ask_of("t5:layers=4,hidden=64,heads=4,vocab=512", &q, 8);
+	shape(&q,
+	      (struct mq_shape){ .dp = 1, .tp = 1, .pp = 2, .micro_batches = 4, .stage_layers = (uint32_t[]){ 4, 4 } },
+	      &plan);
+	for (uint32_t i = 0, n = mq_moves_list(&q.space, &plan, &q.arena, &move); i < n; i++) {
+		if (!mq_move_deals(&move[i]))
+			continue;
+		assert_true(mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other));
+		mq_stages_look(&q.space, &other, &q.arena, &v);
+		most = v.layers[0] > most ? v.layers[0] : most;
+		least = v.layers[0] < least ? v.layers[0] : least;
+	}
+	assert_int_equal(most, 6);
+	assert_int_equal(least, 2);
+	mq_arena_fini(&q.arena);
+}
+
 /* Memory of a toy: what replicas hold counts 4, 3, 2, 1 units by ZeRO stage, large buckets one more, layers whose
- * activations are held a unit each. */
+ * activations are held a unit each, divided by the micro-batches. */
 static bool within_units(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	const uint32_t state[MQ_N_SYNCS] = { 4, 4, 4, 3, 2, 1 };
 	uint32_t again = plan->config[0].recompute != MQ_RECOMPUTE_FULL ? 0 :
 			 plan->recompute_num_layers                     ? plan->recompute_num_layers :
 									  8;
-	uint32_t units = state[plan->config[0].sync] + !plan->bucket_B + 8 - plan->offload_layers - again;
+	uint32_t units = state[plan->config[0].sync] + !plan->bucket_B +
+			 (8 - plan->offload_layers - again) / plan->micro_batches;
 
 	result->verdict = units <= *(const uint32_t *)context ? MQ_VERDICT_OK : MQ_VERDICT_OOM;
 	return true;
 }
 
-/* Of a plan that does not fit, variants that do: with small buckets, the fewest layers on the host or computed again
- * (not all), of every sharding above its own; two ranks of a stage that split its tensors have no states in common. */
+/* Of a plan that does not fit, variants that do: with small buckets, more micro-batches (at most four times as many), the
+ * fewest layers on the host or computed again (not all), of every sharding above its own; two ranks of a stage that split its tensors have no states in common. */
 static void memory_is_saved(void **state)
 {
 	/* units that fit: layers on the host (one at least) by ZeRO stage, 0 = none suffice */
 	static const uint32_t cases[][5] = { { 12, 1, 1, 1, 1 }, { 9, 4, 3, 2, 1 }, { 4, 0, 0, 7, 6 } };
+	static const uint32_t batches[][4] = { { 2, 2, 2, 2 }, { 2, 2, 2, 2 }, { 0, 0, 0, 4 } };
 	struct question q;
 	struct mq_plan plan, other;
 	uint32_t units;
@@ -494,24 +527,27 @@ static void memory_is_saved(void **state)
 			uint32_t layers = cases[i][1 + zero];
 
 			units = cases[i][0];
-			assert_int_equal(mq_move_relieve(&q.space, &plan, 4 * zero + 2, &q.arena, &other), layers > 0);
+			assert_int_equal(mq_move_relieve(&q.space, &plan, 5 * zero + 2, &q.arena, &other),
+					 batches[i][zero] > 0);
+			assert_true(!batches[i][zero] || other.micro_batches == batches[i][zero]);
+			assert_int_equal(mq_move_relieve(&q.space, &plan, 5 * zero + 3, &q.arena, &other), layers > 0);
 			assert_int_equal(layers ? other.offload_layers : layers, layers);
-			assert_int_equal(mq_move_relieve(&q.space, &plan, 4 * zero + 3, &q.arena, &other), layers > 0);
+			assert_int_equal(mq_move_relieve(&q.space, &plan, 5 * zero + 4, &q.arena, &other), layers > 0);
 			assert_int_equal(layers ? other.recompute_num_layers : layers, layers);
 			assert_true(!layers || other.config[0].sync == (zero ? MQ_SYNC_ZERO1 + zero - 1 : 0));
 		}
 	units = 12;
 	assert_true(mq_move_relieve(&q.space, &plan, 1, &q.arena, &other) && other.bucket_B > 0);
-	assert_true(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other) && other.config[0].sync == MQ_SYNC_ZERO1);
-	assert_false(mq_move_relieve(&q.space, &other, 4, &q.arena, &plan)); /* it is sharded so */
+	assert_true(mq_move_relieve(&q.space, &plan, 5, &q.arena, &other) && other.config[0].sync == MQ_SYNC_ZERO1);
+	assert_false(mq_move_relieve(&q.space, &other, 5, &q.arena, &plan)); /* it is sharded so */
 	shape(&q, (struct mq_shape){ .dp = 1, .tp = 2, .pp = 4, .micro_batches = 4 }, &plan);
-	assert_false(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other));
+	assert_false(mq_move_relieve(&q.space, &plan, 5, &q.arena, &other));
 	units = 100;
-	assert_true(mq_move_relieve(&q.space, &plan, 2, &q.arena, &other) && other.offload_layers == 1);
+	assert_true(mq_move_relieve(&q.space, &plan, 3, &q.arena, &other) && other.offload_layers == 1);
 	shape(&q, (struct mq_shape){ .dp = 4, .tp = 2, .micro_batches = 1 }, &plan);
-	assert_true(mq_move_relieve(&q.space, &plan, 4, &q.arena, &other));
+	assert_true(mq_move_relieve(&q.space, &plan, 5, &q.arena, &other));
 	q.train.infer = true;
-	assert_false(mq_move_relieve(&q.space, &plan, 2, &q.arena, &other));
+	assert_false(mq_move_relieve(&q.space, &plan, 3, &q.arena, &other));
 	mq_arena_fini(&q.arena);
 }
 
@@ -733,6 +769,7 @@ int main(void)
 					    cmocka_unit_test(samples_are_dealt_out),
 					    cmocka_unit_test(decisions_go_over),
 					    cmocka_unit_test(memory_is_saved),
+					    cmocka_unit_test(layers_move_between_encoder_and_decoder),
 					    cmocka_unit_test(other_degrees_keep_decisions),
 					    cmocka_unit_test(samples_are_cut_where_tensors_were) };
 

@@ -34,7 +34,7 @@ enum kind {
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
 /* For every sharding of the states. */
-enum relief { AS_SHARDED, SMALL_BUCKETS, ON_HOST, COMPUTED_AGAIN, N_RELIEFS };
+enum relief { AS_SHARDED, SMALL_BUCKETS, SMALL_BATCHES, ON_HOST, COMPUTED_AGAIN, N_RELIEFS };
 enum { MOST_STEPS = 4, SMALL = 8, DEALS = 2 };
 
 static uint32_t rank_of(const struct mq_plan *plan, const struct mq_stages *v, uint32_t stage)
@@ -570,6 +570,19 @@ static bool save_buckets(const struct mq_move_space *space, struct mq_plan *plan
 	return isfinite(least);
 }
 
+/* The fewest micro-batches, at most four times as many, with which the plan fits. */
+static bool save_batches(const struct mq_move_space *space, struct mq_plan *plan)
+{
+	double batch = space->problem->q->train->batch;
+
+	for (uint32_t n = plan->micro_batches, most = 4 * n; ++n <= most && n <= batch;) {
+		plan->micro_batches = n;
+		if (fmod(batch, n) == 0 && allowed(space, plan) && mq_fits(space->problem, plan))
+			return true;
+	}
+	return false;
+}
+
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out)
 {
@@ -592,6 +605,8 @@ bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *pl
 		return false;
 	if (relief == SMALL_BUCKETS && !save_buckets(space, out))
 		return false;
+	if (relief == SMALL_BATCHES)
+		return save_batches(space, out);
 	if (relief >= ON_HOST) {
 		const struct mq_plan sharded = *out;
 
@@ -603,7 +618,7 @@ bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *pl
 
 bool mq_relief_holds(uint32_t way)
 {
-	return way % N_RELIEFS < ON_HOST;
+	return way % N_RELIEFS < SMALL_BATCHES;
 }
 
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,

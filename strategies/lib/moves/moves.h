@@ -27,7 +27,7 @@ struct mq_move_space {
 	struct mq_symmetry symmetry;
 	double *speed;                    /* [classes] samples per second of the whole model */
 	struct mq_layers layers;          /* times on a device of the first class */
-	uint32_t *layer_first, *layer_op; /* CSR: ops of each layer, ascending */
+	uint32_t *layer_first, *layer_op; /* CSR: ops of each layer and between it and the one before, ascending */
 	uint32_t n_heavy, *heavy;         /* ops that SPLIT moves are listed for */
 	bool both_ways;                   /* the graph has backward ops: BOUNDARY moves are not listed */
 	bool selective;                   /* see mq_selective_saves */
@@ -66,12 +66,13 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 		   struct mq_arena *arena, struct mq_plan *out);
 
 /* A variant of a plan that fits and takes little more time: with its states sharded as they are, or by ZeRO-1, 2 or 3
- * (way / 4), and with nothing else, small gradient buckets, the fewest layers that suffice with their activations on the
- * host, or computed again (way % 4). False: it changes nothing, is not valid, or does not fit. */
-enum { MQ_MOVE_RELIEFS = 16 };
+ * (way / 5), and with nothing else, small gradient buckets, more micro-batches, the fewest layers that suffice with
+ * their activations on the host, or computed again (way % 5). False: it changes nothing, is not valid, or does not fit. */
+enum { MQ_MOVE_RELIEFS = 20 };
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out);
-/* Does it hold all activations on the device? Where such a way fits, those after it take more time. */
+/* Does it hold all activations on the device, in as many micro-batches? Where such a way fits, those after it take more
+ * time. */
 bool mq_relief_holds(uint32_t way);
 
 /* The plan with the micro-batches, gradient sync and decisions (switches.h) of `other`; false: the result is not

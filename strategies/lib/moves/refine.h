@@ -6,8 +6,8 @@
  * unexpanded plan from what the best neighbours of other plans gained. Screened time is a lower bound of simulated
  * time: neighbours that screen above the best wait until nothing lower is left to screen; after that come random walks
  * from the best. No plan is proposed twice, nor one that lowers to the same schedule, nor one that does not fit. A
- * neighbour that screens below the best but does not fit is tried with higher ZeRO stages, small gradient buckets and
- * the fewest layers whose activations are offloaded or recomputed.
+ * neighbour that screens below the best but does not fit is tried with higher ZeRO stages, small gradient buckets, more
+ * micro-batches and the fewest layers whose activations are offloaded or recomputed.
  *
  * A family is the set of plans with the same stages, devices per stage and degrees. Each evaluation that does not
  * improve a family adds to its penalty, so that others get their turn; the decisions of the best plan are tried on the

@@ -30,6 +30,21 @@ static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct 
 	}
 }
 
+/* The layer of each op. Ops between two layers, such as the norm after an encoder, move with the next one: left behind,
+ * they would be on a later stage than their readers. */
+static uint32_t *layers_of(const struct mq_model *m, struct mq_arena *arena)
+{
+	uint32_t *layer = mq_arena_array(arena, m->n_ops, uint32_t), next = MQ_NONE, first = 0;
+
+	while (first < m->n_ops && m->op[first].layer == MQ_NONE)
+		first++;
+	for (uint32_t op = m->n_ops; op-- > 0;) {
+		next = m->op[op].layer != MQ_NONE ? m->op[op].layer : next;
+		layer[op] = op < first ? MQ_NONE : next;
+	}
+	return layer;
+}
+
 void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *space)
 {
 	const struct mq_model *m = problem->q->model;
@@ -44,8 +59,8 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 		space->speed[c] = sum > 0 && isfinite(sum) ? 1 / sum : 1;
 	}
 	mq_layers_measure(problem, space->classes.first[0], &space->layers);
-	mq_csr_make(problem->arena, m->n_layers, m->n_ops, &m->op->layer, NULL, sizeof(*m->op), &space->layer_first,
-		    &space->layer_op);
+	mq_csr_make(problem->arena, m->n_layers, m->n_ops, layers_of(m, problem->arena), NULL, sizeof(uint32_t),
+		    &space->layer_first, &space->layer_op);
 	space->both_ways = mq_model_explicit_backward(m);
 	space->selective = mq_selective_saves(problem);
 	find_heavy(m, problem->arena, space);

@@ -25,7 +25,7 @@ void mq_stages_look(const struct mq_move_space *space, const struct mq_plan *pla
 	}
 	for (uint32_t l = 0; l < m->n_layers; l++)
 		if (space->layer_first[l] < space->layer_first[l + 1])
-			v->layers[mq_stages_of_op(plan, space->layer_op[space->layer_first[l]])]++;
+			v->layers[mq_stages_of_op(plan, space->layer_op[space->layer_first[l + 1] - 1])]++;
 }
 
 double mq_stages_speed(const struct mq_move_space *space, const struct mq_config *c, uint32_t i)
@@ -78,7 +78,7 @@ static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_pl
 
 	for (uint32_t l = 0; l < layers; l++) {
 		if (space->layer_first[l] == space->layer_first[l + 1] ||
-		    mq_stages_of_op(plan, space->layer_op[space->layer_first[l]]) != stage)
+		    mq_stages_of_op(plan, space->layer_op[space->layer_first[l + 1] - 1]) != stage)
 			continue;
 		found = l;
 		if (!last)
