@@ -97,7 +97,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	/* preferred: ZeRO-1, or the software's default if it shards more; then plain replicas */
 	if (p->dp > 1)
 		d += p->sync == MQ_SYNC_ALLREDUCE ? 0.25 : 0.15 * fabs((double)p->sync - sharding);
-	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;
+	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : mq_pipeline_kind(p->pipeline)->splits;
 	d += p->replica_major ? 0.5 : 0;
 	d += p->ep > 1 ? 0 : q->model->experts > 0 && p->dp > 1;
 	return d;

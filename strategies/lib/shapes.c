@@ -520,7 +520,8 @@ static void each_chunks(struct visit *v, struct shape_point *p, enum mq_pipeline
 /* 1F1B, then schedules with a fixed number of chunks, then those with a choice of chunks. */
 static void each_schedule(struct visit *v, struct shape_point *p)
 {
-	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;
+	const struct mq_limits *l = v->space->problem->limits;
+	bool all = v->space->all_schedules || l->fix_pipeline >= 0 || l->fix_virtual > 1;
 
 	each_chunks(v, p, MQ_PIPE_1F1B);
 	for (int free = 0; free < 2; free++)

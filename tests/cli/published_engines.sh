@@ -20,6 +20,8 @@ try 2 "phases=true is of --objective max-load and graphs that bring backward ops
 # The expert takes images at once, sequences one or two at a time.
 "$M" search -m resnet50 --batch 64 -p gpu=H100-SXM-80GB,gpus=1 -e expert --evals 1 -o images | grep -c 'one device, 1 micro-batches' >/dev/null || echo "images come in parts"
 "$M" search -m gpt:size=1.3b --batch 64 -p gpu=H100-SXM-80GB,gpus=1 -e expert --evals 1 -o tokens | grep -c ', 1 micro-batches' >/dev/null && echo "sequences come at once"
+# Chunks that are asked for bring the schedule that has them.
+"$M" search -m llama:size=1b --seq 4096 --batch 64 -p gpu=H100-SXM-80GB,nodes=2 -e expert --fix pp=2 --fix virtual=2 --evals 1 -o chunks | grep -c 'interleaved x2' >/dev/null || echo "virtual=2 brings no interleaved schedule"
 # HSDAG: a CPU and a GPU about as fast, a network with branches: better than either alone by more than a twentieth.
 for seed in 3 4 5; do
 	"$M" search -m inception_v3 --batch 1 --mode infer --dtype fp32 -p cpu_gpu_ws --change device.RTX-3090.clock=0.25 \
