@@ -46,20 +46,19 @@ struct mq_op_use {
 	double more_loss_B;                    /* the part of loss_B that is not saved */
 	/* For the allocator replay alone: */
 	double launches[2]; /* kernels, forward and backward */
-	double busy_s
-		[2]; /* least device time, if hosts agree on each collective (torch_distributed_debug_us); else 0 */
-	double host_s[2];     /* likewise the host's time before and between kernels */
-	double output_B;      /* its output */
-	double first_entry_B; /* entry_B at the unit's first op with one, else 0 */
-	double scores_B;      /* attention that stores scores: one tensor of them */
-	uint32_t op, unit;    /* unit: a layer, or ops outside; from 0 */
-	uint32_t shards;      /* number of ranks of the gather of fresh_B */
-	bool root;            /* outside the layers */
-	bool away;            /* its unit's activations are offloaded */
-	bool again;           /* recomputed before its backward */
-	bool output_late;     /* its output is freed late, since a collective reads it */
-	bool gradient_late;   /* so is the gradient of its input */
-	bool spare[7];        /* no padding, see allocator_replay.c */
+	/* If hosts agree on each collective (torch_distributed_debug_us), else 0: */
+	double busy_s[2], host_s[2]; /* least device time; the host's before and between kernels */
+	double output_B;             /* its output */
+	double first_entry_B;        /* entry_B at the unit's first op with one, else 0 */
+	double scores_B;             /* attention that stores scores: one tensor of them */
+	uint32_t op, unit;           /* unit: a layer, or ops outside; from 0 */
+	uint32_t shards;             /* number of ranks of the gather of fresh_B */
+	bool root;                   /* outside the layers */
+	bool away;                   /* its unit's activations are offloaded */
+	bool again;                  /* recomputed before its backward */
+	bool output_late;            /* its output is freed late, since a collective reads it */
+	bool gradient_late;          /* so is the gradient of its input */
+	bool spare[7];               /* no padding, see allocator_replay.c */
 };
 
 /* Memory of an op outside its own execution: the summands of mq_footprint_of except `boundary_B`, `late_B` and

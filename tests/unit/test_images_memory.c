@@ -19,11 +19,7 @@ static int make_world(void **state)
 
 static double activation_B(struct lowered *w)
 {
-	const struct mq_question q = lowered_question(w);
-	struct mq_lower_request rq = { .q = &q, .plan = &w->plan, .memory_only = true };
-
-	if (mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK)
-		fail_msg("%s", w->err.text);
+	assert_non_null(lowered_plan(w));
 	return w->low.memory[0].activation_B;
 }
 
@@ -34,7 +30,7 @@ static void places_and_batch(void **state)
 	struct mq_shape shape = { .micro_batches = 8, .pipeline = MQ_PIPE_1F1B };
 	double pooled = 64 * 112 * 112 + 128 * 56 * 56 + 256 * 28 * 28 + 512 * (14 * 14 + 7 * 7);
 
-	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
+	assert_non_null(lowered_shape(w, &shape));
 	double bytes = activation_B(w); /* a place is a byte */
 	w->software.aten_image_kernels = true;
 	assert_true(activation_B(w) == bytes + 7 * pooled);
