@@ -1,63 +1,105 @@
-/* graphs.c - gathering, scattering and attention along edges; normalisation. See nn.h.
+/* graphs.c - gathering, scattering, sums and attention along edges; normalisation. See nn.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "nn/tape.h"
 
-static void back_rows(struct nn_tape *t, struct nn_node *n)
+/* ---- moves ----------------------------------------------------------------------------------------------------- */
+
+static void back_move(struct nn_tape *t, struct nn_node *n)
 {
 	double *dx = nn_grad_of(t, n, 0);
-	uint32_t cols = n->value.cols;
 
-	for (uint32_t i = 0; dx && i < n->value.rows; i++)
-		for (uint32_t k = 0; k < cols; k++)
-			dx[(size_t)n->index[i] * cols + k] += n->grad.data[(size_t)i * cols + k];
+	for (uint32_t i = 0; dx && i < n->n_moves; i++)
+		for (uint32_t k = 0; k < n->width; k++)
+			dx[n->index[i] + k] += n->grad.data[n->to[i] + k];
+}
+
+/* y[to[i] + k] += x[from[i] + k] for i < n, k < width, in a matrix of rows x cols. The gradient moves back. */
+static struct nn_var move(struct nn_tape *t, struct nn_var a, uint32_t rows, uint32_t cols, uint32_t n, uint32_t width,
+			  const uint32_t *from, const uint32_t *to)
+{
+	struct nn_var y = nn_op(t, rows, cols, a, NN_NONE_VAR, back_move);
+	struct nn_node *node = &t->node[y.id];
+	const struct nn_mat *x = nn_value(t, a);
+
+	node->index = from;
+	node->to = to;
+	node->n_moves = n;
+	node->width = width;
+	for (uint32_t i = 0; i < n; i++) {
+		mq_assert(from[i] + width <= nn_size(x) && to[i] + width <= rows * cols);
+		for (uint32_t k = 0; k < width; k++)
+			node->value.data[to[i] + k] += x->data[from[i] + k];
+	}
+	return y;
+}
+
+/* first + i step + index[i] stride for i < n; `index` may be NULL. */
+static uint32_t *places(struct nn_tape *t, uint32_t n, uint32_t first, uint32_t step, const uint32_t *index,
+			uint32_t stride)
+{
+	uint32_t *at = mq_arena_array(t->arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = first + i * step + (index ? index[i] * stride : 0);
+	return at;
 }
 
 struct nn_var nn_rows(struct nn_tape *t, struct nn_var a, const uint32_t *index, uint32_t n)
 {
-	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
-	struct nn_var y = nn_op(t, n, cols, a, NN_NONE_VAR, back_rows);
+	uint32_t w = nn_value(t, a)->cols;
 
-	t->node[y.id].index = index;
-	for (uint32_t i = 0; i < n; i++) {
-		mq_assert(index[i] < rows);
-		memcpy(t->node[y.id].value.data + (size_t)i * cols, nn_value(t, a)->data + (size_t)index[i] * cols,
-		       cols * sizeof(double));
-	}
-	return y;
-}
-
-static void back_group_sum(struct nn_tape *t, struct nn_node *n)
-{
-	const struct nn_mat *x = nn_input(t, n, 0);
-	double *dx = nn_grad_of(t, n, 0);
-
-	for (uint32_t i = 0; dx && i < x->rows; i++) {
-		const double *from = n->grad.data + (size_t)n->index[i] * x->cols;
-
-		for (uint32_t k = 0; k < x->cols; k++)
-			dx[(size_t)i * x->cols + k] += from[k];
-	}
+	return move(t, a, n, w, n, w, places(t, n, 0, 0, index, w), places(t, n, 0, w, NULL, 0));
 }
 
 struct nn_var nn_group_sum(struct nn_tape *t, struct nn_var a, const uint32_t *group, uint32_t n)
 {
-	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
-	struct nn_var y = nn_op(t, n, cols, a, NN_NONE_VAR, back_group_sum);
-	double *out = t->node[y.id].value.data;
+	uint32_t rows = nn_value(t, a)->rows, w = nn_value(t, a)->cols;
 
-	t->node[y.id].index = group;
-	for (uint32_t i = 0; i < rows; i++) {
-		const double *from = nn_value(t, a)->data + (size_t)i * cols;
-		double *to = out + (size_t)group[i] * cols;
-
-		mq_assert(group[i] < n);
-		for (uint32_t k = 0; k < cols; k++)
-			to[k] += from[k];
-	}
-	return y;
+	return move(t, a, n, w, rows, w, places(t, rows, 0, w, NULL, 0), places(t, rows, 0, 0, group, w));
 }
+
+struct nn_var nn_pick(struct nn_tape *t, struct nn_var a, const uint32_t *column)
+{
+	uint32_t n = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
+
+	return move(t, a, n, 1, n, 1, places(t, n, 0, cols, column, 1), places(t, n, 0, 1, NULL, 0));
+}
+
+struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
+{
+	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols, n = rows * cols;
+	uint32_t *to = mq_arena_array(t->arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = i % cols * rows + i / cols;
+	return move(t, a, cols, rows, n, 1, places(t, n, 0, 1, NULL, 0), to);
+}
+
+struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	uint32_t n = nn_value(t, a)->rows, left = nn_value(t, a)->cols, right = nn_value(t, b)->cols, w = left + right;
+
+	mq_assert(n == nn_value(t, b)->rows);
+	a = move(t, a, n, w, n, left, places(t, n, 0, left, NULL, 0), places(t, n, 0, w, NULL, 0));
+	b = move(t, b, n, w, n, right, places(t, n, 0, right, NULL, 0), places(t, n, left, w, NULL, 0));
+	return nn_add(t, a, b);
+}
+
+struct nn_var nn_sum(struct nn_tape *t, struct nn_var a)
+{
+	uint32_t n = nn_size(nn_value(t, a));
+
+	return move(t, a, 1, 1, n, 1, places(t, n, 0, 1, NULL, 0), places(t, n, 0, 0, NULL, 0));
+}
+
+struct nn_var nn_mean(struct nn_tape *t, struct nn_var a)
+{
+	return nn_scale(t, nn_sum(t, a), 1.0 / nn_size(nn_value(t, a)));
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------------------- */
 
 struct nn_var nn_group_mean(struct nn_tape *t, struct nn_var a, const uint32_t *group, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* ops.c - element-wise operations, GEMMs and reductions with their derivatives. See nn.h.
+/* ops.c - element-wise operations, GEMMs and distributions with their derivatives. See nn.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <math.h>
@@ -38,27 +38,6 @@ struct nn_var nn_matmul(struct nn_tape *t, struct nn_var a, struct nn_var b)
 	mq_assert(nn_value(t, a)->cols == nn_value(t, b)->rows);
 	struct nn_var y = nn_op(t, rows, cols, a, b, back_matmul);
 	gemm(false, false, nn_value(t, a), nn_value(t, b), t->node[y.id].value.data, rows, cols);
-	return y;
-}
-
-static void back_transpose(struct nn_tape *t, struct nn_node *n)
-{
-	double *da = nn_grad_of(t, n, 0);
-
-	for (uint32_t i = 0; da && i < n->value.rows; i++)
-		for (uint32_t k = 0; k < n->value.cols; k++)
-			da[k * n->value.rows + i] += n->grad.data[i * n->value.cols + k];
-}
-
-struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
-{
-	struct nn_var y = nn_op(t, nn_value(t, a)->cols, nn_value(t, a)->rows, a, NN_NONE_VAR, back_transpose);
-	const struct nn_mat *x = nn_value(t, a);
-	double *out = t->node[y.id].value.data;
-
-	for (uint32_t i = 0; i < x->rows; i++)
-		for (uint32_t k = 0; k < x->cols; k++)
-			out[k * x->rows + i] = x->data[i * x->cols + k];
 	return y;
 }
 
@@ -244,60 +223,6 @@ struct nn_var nn_dropout(struct nn_tape *t, struct nn_var a, double share)
 	return nn_mul(t, a, nn_constant(t, keep));
 }
 
-/* ---- reductions and columns ---------------------------------------------------------------------------------- */
-
-static void back_sum(struct nn_tape *t, struct nn_node *n)
-{
-	double *dx = nn_grad_of(t, n, 0);
-
-	for (uint32_t i = 0; dx && i < nn_size(nn_input(t, n, 0)); i++)
-		dx[i] += n->grad.data[0];
-}
-
-struct nn_var nn_sum(struct nn_tape *t, struct nn_var a)
-{
-	struct nn_var y = nn_op(t, 1, 1, a, NN_NONE_VAR, back_sum);
-	const struct nn_mat *x = nn_value(t, a);
-
-	for (uint32_t i = 0; i < nn_size(x); i++)
-		t->node[y.id].value.data[0] += x->data[i];
-	return y;
-}
-
-struct nn_var nn_mean(struct nn_tape *t, struct nn_var a)
-{
-	return nn_scale(t, nn_sum(t, a), 1.0 / nn_size(nn_value(t, a)));
-}
-
-static void back_concat(struct nn_tape *t, struct nn_node *n)
-{
-	uint32_t ca = nn_input(t, n, 0)->cols, cb = nn_input(t, n, 1)->cols;
-	double *da = nn_grad_of(t, n, 0), *db = nn_grad_of(t, n, 1);
-
-	for (uint32_t i = 0; i < n->value.rows; i++) {
-		const double *dy = n->grad.data + (size_t)i * (ca + cb);
-
-		for (uint32_t k = 0; da && k < ca; k++)
-			da[i * ca + k] += dy[k];
-		for (uint32_t k = 0; db && k < cb; k++)
-			db[i * cb + k] += dy[ca + k];
-	}
-}
-
-struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
-{
-	uint32_t rows = nn_value(t, a)->rows, ca = nn_value(t, a)->cols, cb = nn_value(t, b)->cols;
-
-	mq_assert(rows == nn_value(t, b)->rows);
-	struct nn_var y = nn_op(t, rows, ca + cb, a, b, back_concat);
-	double *out = t->node[y.id].value.data;
-	for (uint32_t i = 0; i < rows; i++) {
-		memcpy(out + (size_t)i * (ca + cb), nn_value(t, a)->data + (size_t)i * ca, ca * sizeof(double));
-		memcpy(out + (size_t)i * (ca + cb) + ca, nn_value(t, b)->data + (size_t)i * cb, cb * sizeof(double));
-	}
-	return y;
-}
-
 /* ---- distributions --------------------------------------------------------------------------------------------- */
 
 /* y = x - log sum exp x: dx = dy - softmax(x) sum dy. Masked entries take no part. */
@@ -339,27 +264,6 @@ struct nn_var nn_log_softmax(struct nn_tape *t, struct nn_var a, const bool *mas
 			y[k] = !mask || mask[i * cols + k] ? x[k] - most - log(sum) : -1e30;
 	}
 	return v;
-}
-
-static void back_pick(struct nn_tape *t, struct nn_node *n)
-{
-	double *dx = nn_grad_of(t, n, 0);
-
-	for (uint32_t i = 0; dx && i < n->value.rows; i++)
-		dx[i * nn_input(t, n, 0)->cols + n->index[i]] += n->grad.data[i];
-}
-
-struct nn_var nn_pick(struct nn_tape *t, struct nn_var a, const uint32_t *column)
-{
-	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
-	struct nn_var y = nn_op(t, rows, 1, a, NN_NONE_VAR, back_pick);
-
-	t->node[y.id].index = column;
-	for (uint32_t i = 0; i < rows; i++) {
-		mq_assert(column[i] < cols);
-		t->node[y.id].value.data[i] = nn_value(t, a)->data[i * cols + column[i]];
-	}
-	return y;
 }
 
 uint32_t nn_sample(const double *log_p, uint32_t n, struct mq_rng *rng)

@@ -11,7 +11,8 @@ struct nn_node {
 	uint32_t a, b;             /* inputs, NN_NO_VAR = none */
 	void (*back)(struct nn_tape *tape, struct nn_node *node);
 	struct nn_param *param;
-	const uint32_t *index; /* borrowed: rows, groups, columns */
+	const uint32_t *index, *to; /* borrowed: groups; from where and to where entries move (graphs.c) */
+	uint32_t n_moves, width;
 	const void *mask;
 	double number, number2;
 	struct nn_mat extra; /* other data for the backward pass */
