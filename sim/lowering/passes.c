@@ -373,7 +373,9 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 		return;
 	}
 	issue_kv(low, op, MQ_BACKWARD);
-	if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE && low->model->op[op].saved_selective > 0)
+	if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE &&
+	    (m->op[op].saved_selective > 0 ||
+	     (m->op[op].kind == MQ_OP_ATTENTION && low->software->selective == MQ_SELECTIVE_CORE_ATTN)))
 		compute(low, op, &(struct visit){ MQ_FORWARD, 0, true }, waits, n_waits);
 	if (only == 0 && mq_duplicates(low, op) > 1) {
 		compute(low, op, &(struct visit){ MQ_BACKWARD, 1, false }, waits, n_waits);

@@ -49,6 +49,7 @@ static bool again(const struct mq_software *s, const struct mq_model *model, uin
 	case MQ_SELECTIVE_NAMED:
 		return named_op(model, op, s->recompute_ops);
 	case MQ_SELECTIVE_ATTENTION:
+	case MQ_SELECTIVE_CORE_ATTN:
 		break;
 	}
 	return false;
@@ -140,7 +141,7 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 	to->explicit = MQ_EXPLICIT_ALL;
 	if (to->recompute_num_layers && to->recompute_method == MQ_RECOMPUTE_BLOCK)
 		recompute_block(model, arena, to);
-	if (s->selective == MQ_SELECTIVE_ATTENTION)
+	if (s->selective <= MQ_SELECTIVE_CORE_ATTN)
 		return;
 	bool *of = mq_arena_array(arena, to->n_ops, bool); /* further recomputed ops */
 	for (uint32_t op = 0; op < to->n_ops; op++)

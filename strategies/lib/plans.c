@@ -213,7 +213,7 @@ bool mq_selective_saves(const struct mq_problem *problem)
 {
 	const struct mq_model *m = problem->q->model;
 
-	if (mq_software_of(problem)->selective != MQ_SELECTIVE_ATTENTION)
+	if (mq_software_of(problem)->selective > MQ_SELECTIVE_CORE_ATTN)
 		return true;
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		if (m->op[op].saved_selective > 0)

@@ -63,6 +63,29 @@ static void stages_shake_hands(void **state)
 	assert_within(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
 }
 
+static double flop_again(const struct mq_schedule *s)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE)
+			sum += s->work[s->task[i].work].flop - s->work[s->task[i].work].model_flop;
+	return sum;
+}
+
+/* Megatron Core's selective recomputation runs fused attention again, two products of s s h in each of 4 layers; its
+ * predecessor's spared it that. */
+static void fused_attention_runs_again(void **state)
+{
+	const struct mq_shape shape = { .micro_batches = 8, .recompute = MQ_RECOMPUTE_SELECTIVE };
+	struct lowered *w = *state;
+	double without = flop_again(lowered_shape(w, &shape));
+
+	w->software.selective = MQ_SELECTIVE_CORE_ATTN;
+	assert_within(flop_again(lowered_shape(w, &shape)) - without, 4. * 16 * 2 * 2 * 32 * 32 * 64, 1);
+	w->software.selective = MQ_SELECTIVE_ATTENTION;
+}
+
 /* A pass waits for the send before it where stages do; chunks of one device only where all do. */
 static void passes_wait_for_sends(void **state)
 {
@@ -526,6 +549,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_shake_hands),
+		cmocka_unit_test(fused_attention_runs_again),
 		cmocka_unit_test(passes_wait_for_sends),
 		cmocka_unit_test(hosts_agree_on_collectives),
 		cmocka_unit_test(hosts_run_ahead),

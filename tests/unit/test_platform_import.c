@@ -365,6 +365,7 @@ static void broken(void **state)
 		"MI300X", "the tables have 1 and 2 GPUs");
 	refused("SwitchName=s1 Nodes=n[1-8]\n", NULL, "it says how machines are joined, not what they are");
 	refused("{\"instance_edges\": []}", "T4", "InfraGraph is not read");
+	refused("- topology: t\n  block:\n", "T4", "give what `scontrol show topology` prints");
 	refused("a1:71:75 [0] NCCL INFO Bootstrap : Using eth0\n", "T4", "NCCL_TOPO_DUMP_FILE");
 	refused("<topology version=\"3.0\"><object type=\"Machine\"/></topology>", NULL, "version 3 of hwloc's XML");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\nGPU1\tNV2\t X \n", "T4", "other way");

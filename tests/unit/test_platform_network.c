@@ -35,6 +35,9 @@ static const struct {
 	  "T4", "gpu=T4 nodes=9 fabric=fat-tree leaves=2x2/2x2+1", "usual ones are taken" },
 	{ "BlockName=b1 Nodes=n[01-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n", "T4",
 	  "gpu=T4 nodes=36 fabric=fat-tree leaves=18x2", "what joins the blocks (one switch is taken), BlockSizes" },
+	{ "BlockName=b0 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b1 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n"
+	  "AggregatedBlock=b[0-1] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
+	  "T4", "gpu=T4 nodes=4 fabric=fat-tree leaves=2x2", "BlockSize, AggregatedBlock" },
 	{ "SwitchName=s0 Nodes=n[1-8]\n", "T4", "gpu=T4 nodes=8 fabric=fat-tree leaves=8", "usual ones are taken" },
 	/* as `scontrol show topology` prints it */
 	{ "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=n3\n"

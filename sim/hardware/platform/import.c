@@ -6,30 +6,34 @@
 #include "base/text.h"
 #include "hardware/platform/machine.h"
 
+/* Files close to those that are read, by what stands in them, and what to give instead. */
+static const struct {
+	const char *has, *instead;
+} others[] = {
+	{ "<topology version=\"3", "version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
+				   "`lstopo --export-xml-flags 2 FILE.xml`" },
+	{ "_edges\"",
+	  "an InfraGraph is not read; give its machines and network to `maquette platform generate gpu=TYPE "
+	  "nodes=N leaf=MACHINES fabric=fat-tree` (pod=, oversub=, nics= for more)" },
+	{ "NCCL INFO", "what NCCL_DEBUG prints does not say all of a machine; run with "
+		       "NCCL_TOPO_DUMP_FILE=topology.xml and give that file" },
+	{ "- topology:", "Slurm's topology.yaml is not read; give what `scontrol show topology` prints" },
+};
+
+static enum mq_status check_others(const char *path, const char *text, struct mq_err *err)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (strstr(text, others[i].has))
+			return mq_bad(err, "%s: %s", path, others[i].instead);
+	return MQ_OK;
+}
+
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_arena *arena, struct mq_err *err)
 {
-	const char *topology = strstr(text, "<topology");
-
 	enum mq_status status = MQ_DONE;
 
-	if (topology && !strncmp(topology, "<topology version=\"3", 20))
-		return mq_bad(err,
-			      "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
-			      "`lstopo --export-xml-flags 2 FILE.xml`",
-			      path);
-	if (strstr(text, "instance_edges") || strstr(text, "device_edges"))
-		return mq_bad(
-			err,
-			"%s: an InfraGraph is not read; give its machines and network to `maquette platform "
-			"generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, oversub=, nics= for more)",
-			path);
-	if (strstr(text, "NCCL INFO"))
-		return mq_bad(err,
-			      "%s: what NCCL_DEBUG prints does not say all of a machine; run with "
-			      "NCCL_TOPO_DUMP_FILE=topology.xml and give that file",
-			      path);
-	if (topology)
+	if (strstr(text, "<topology"))
 		return mq_machine_read_hwloc(path, type, m, err);
 	if (strstr(text, "<system"))
 		status = mq_machine_read_nccl(text, path, type, m, arena, err);
@@ -106,6 +110,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 			return mq_bad(err, "%s: is empty", path);
 		if (mq_network_probe(text))
 			return import_network(path, text, options, output, m, report, arena, err);
+		MQ_TRY(check_others(path, text, err));
 	}
 	if (options->gpu && !type)
 		MQ_TRY(mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err));

@@ -200,7 +200,10 @@ enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct m
 	r->machine = machine;
 	MQ_TRY(mq_xml_read(text, strlen(text), path, &reader, err));
 	if (!machine->n_devices)
-		return mq_bad(err, "%s: the NCCL topology has no <gpu>", path);
+		return mq_bad(err,
+			      "%s: the NCCL topology has no <gpu>, as files for NCCL_TOPO_FILE; run with "
+			      "NCCL_TOPO_DUMP_FILE=topology.xml and give that file",
+			      path);
 	if (!type)
 		return mq_bad(err, "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
 	machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";

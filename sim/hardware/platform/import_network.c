@@ -128,7 +128,8 @@ static enum mq_status read_slurm_line(struct graph *g, char *line, struct mq_err
 	char *save = NULL;
 
 	line[strcspn(line, "#")] = '\0';
-	bool upper = strcasestr(line, " Switches="); /* `scontrol show topology` lists all nodes below it as well */
+	/* `scontrol show topology` lists all nodes below an upper switch or an aggregated block as well */
+	bool upper = strcasestr(line, " Switches=") || !strncasecmp(line, "AggregatedBlock=", 16);
 	for (char *word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
 		char *value = strchr(word, '=');
 		bool block = !strncasecmp(word, "BlockName=", 10), switches = !strncasecmp(word, "Switches=", 9);

@@ -46,9 +46,15 @@ enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL, M
 enum mq_norm_convolution { MQ_NORMS_APART, MQ_NORMS_STATS, MQ_NORMS_MAINLOOP };
 /* Stages whose next pass waits for their send to finish: NONE; PLAIN, stages with one chunk per device; ALL. */
 enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
-/* Ops that `recompute: selective` recomputes: the attention core; all but attention and every second GEMM; every second
- * layer; the ops that recompute_ops names. */
-enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
+/* Ops that `recompute: selective` recomputes: the attention core that stores scores; that core, fused or not; all but
+ * attention and every second GEMM; every second layer; the ops that recompute_ops names. */
+enum mq_selective {
+	MQ_SELECTIVE_ATTENTION,
+	MQ_SELECTIVE_CORE_ATTN,
+	MQ_SELECTIVE_OPS,
+	MQ_SELECTIVE_LAYERS,
+	MQ_SELECTIVE_NAMED
+};
 /* Type of reduced gradients: the training type, or one of these. */
 enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16 };
 /* Gradients in both 16 and 32 bits: ONCE, never; STEP, 16-bit ones are copied to fp32 for the optimizer step; BOTH, and
