@@ -110,8 +110,8 @@ enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
 
 /* ---- training options ---------------------------------------------------------------------------- */
 
-/* The data type of a row's precision ("bf16", "mixed fp16", "MXFP8"); if empty, a 16-bit type that all devices have. */
-static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
+/* The data type of a row's precision ("bf16", "mixed fp16", "MXFP8"); if empty, that of its devices (MQ_N_DTYPES). */
+static enum mq_status dtype_of(struct mq_case *c, struct mq_err *err)
 {
 	static const struct {
 		const char *word;
@@ -133,31 +133,29 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 			c->train.dtype = known[i].dtype;
 			return MQ_OK;
 		}
-	c->train.dtype = bf16 ? MQ_BF16 : MQ_FP16;
+	c->train.dtype = MQ_N_DTYPES;
 	return *p ? mq_bad(err, "precision '%s' is not known", p) : MQ_OK;
 }
 
 static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
 {
-	const struct mq_device_calib *device[MQ_CASE_MAX_PARTS];
-	bool bf16 = true, tf32 = c->n_parts > 0;
+	const char *type[MQ_CASE_MAX_PARTS + 1] = { NULL };
 
-	for (uint32_t i = 0; i < c->n_parts; i++) {
-		device[i] = mq_calib_device(calib, c->part[i].device); /* NULL: the platform keys describe it */
-		bf16 &= !device[i] || device[i]->peak_flops[MQ_BF16] > 0;
-		tf32 &= device[i] && device[i]->peak_flops[MQ_TF32] > 0;
-	}
 	c->train = (struct mq_train){ .batch = c->run->gbs,
 				      .optimizer =
 					      !strcmp(c->run->mode, "backward") ? MQ_OPTIMIZER_NONE : MQ_OPTIMIZER_ADAM,
 				      .infer = !strcmp(c->run->mode, "infer"),
 				      .tuning = *c->run->tuning ? c->run->tuning : NULL };
-	MQ_TRY(dtype_of(c, bf16, err));
-	if (c->train.dtype == MQ_FP32 && c->software.software.tf32 && tf32)
-		c->train.dtype = MQ_TF32;
+	MQ_TRY(dtype_of(c, err));
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (device[i] && !mq_cost_multiplies(device[i], &c->train))
-			return mq_bad(err, "%s has no %s", device[i]->name, mq_train_gemm_name(&c->train));
+		type[i] = c->part[i].device;
+	c->train.dtype = mq_software_dtype(&c->software.software, calib, type, c->train.dtype);
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		const struct mq_device_calib *d = mq_calib_device(calib, type[i]);
+
+		if (d && !mq_cost_multiplies(d, &c->train))
+			return mq_bad(err, "%s has no %s", d->name, mq_train_gemm_name(&c->train));
+	}
 	c->train.grad_dtype = mq_software_grad_dtype(&c->software.software, c->train.dtype);
 	return MQ_OK;
 }

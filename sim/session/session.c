@@ -167,32 +167,18 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
-/* Chooses the training dtype, see mq_session_open. */
-static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
+/* Chooses the training dtype, see mq_software_dtype. */
+static void choose_dtype(struct mq_session *s, struct mq_asked *q)
 {
-	bool gpu = false, bf16 = true, tf32 = s->software.software.tf32;
+	const char *const *type = s->files->platform.type;
 
 	if (!s->platform_path)
-		return MQ_OK;
-	const char *const *type = s->files->platform.type;
+		return;
 	if (!type)
 		type = mq_platform_types(s->platform_path, &s->arena);
-	if (!*type)
-		return MQ_OK;
-	for (; *type; type++) {
-		const struct mq_device_calib *d = mq_calib_device(s->calib, *type);
-
-		tf32 = tf32 && d && d->peak_flops[MQ_TF32] > 0;
-		if (d && d->kind == MQ_CPU)
-			continue;
-		gpu = true;
-		bf16 = bf16 && (!d || d->peak_flops[MQ_BF16] > 0);
-	}
-	if (!q->dtype_given)
-		q->train.dtype = !gpu ? MQ_FP32 : bf16 ? MQ_BF16 : MQ_FP16;
-	if (q->train.dtype == MQ_FP32 && tf32)
-		q->train.dtype = MQ_TF32;
-	return MQ_OK;
+	if (*type)
+		q->train.dtype = mq_software_dtype(&s->software.software, s->calib, type,
+						   q->dtype_given ? q->train.dtype : MQ_N_DTYPES);
 }
 
 /* --tokens-per-batch as samples: "4M" with sequences of 8192 means 4 x 2^20 tokens, because 4 x 10^6 is no
@@ -356,7 +342,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	if (!of_model)
 		MQ_TRY(load_calib(s, files, err));
 	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
-	MQ_TRY(choose_dtype(s, own, err));
+	choose_dtype(s, own);
 	MQ_TRY(load_model(s, own, err));
 	if (of_model) {
 		MQ_TRY(own_platform(s, files, err));

@@ -69,10 +69,9 @@ struct mq_session {
 	struct mq_session_files *files;
 };
 
-/* Loads and checks model, platform (through a worker process), calibrations and start plan. The default dtype is bf16
- * if every GPU has it, else fp16, and fp32 on CPUs alone; fp32 is TF32 where the software has `tf32` and every device
- * has it. The default batch is the model file's; without one, training is an error unless the model brings a profile.
- * `shipped`: NULL = not shared with other sessions. */
+/* Loads and checks model, platform (through a worker process), calibrations and start plan. The dtype is that of
+ * mq_software_dtype. The default batch is the model file's; without one, training is an error unless the model brings a
+ * profile. `shipped`: NULL = not shared with other sessions. */
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked, struct mq_shipped *shipped,
 			       struct mq_err *err);
 void mq_session_close(struct mq_session *session);

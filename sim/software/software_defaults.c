@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "maquette/calib.h"
 #include "maquette/software.h"
 #include "base/text.h"
 
@@ -150,6 +151,25 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 }
 
 /* ---- what follows from the fields --------------------------------------------------------------------- */
+
+enum mq_dtype mq_software_dtype(const struct mq_software *s, const struct mq_calib *calib, const char *const *types,
+				enum mq_dtype asked)
+{
+	bool cpus = *types, bf16 = true, tf32 = s->tf32 && *types;
+
+	for (; *types; types++) {
+		const struct mq_device_calib *d =
+			mq_calib_device(calib, *types); /* NULL: only the platform describes it */
+		bool cpu = d && d->kind == MQ_CPU;
+
+		cpus &= cpu;
+		bf16 &= cpu || !d || d->peak_flops[MQ_BF16] > 0;
+		tf32 &= d && d->peak_flops[MQ_TF32] > 0;
+	}
+	if (asked == MQ_N_DTYPES)
+		asked = cpus ? MQ_FP32 : bf16 ? MQ_BF16 : MQ_FP16;
+	return asked == MQ_FP32 && tf32 ? MQ_TF32 : asked;
+}
 
 enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype dtype)
 {

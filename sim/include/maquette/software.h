@@ -268,6 +268,11 @@ MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, 
 /* Hash of all fields and rules. */
 MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t hash);
 
+struct mq_calib;
+/* The training dtype on devices of these types (ending in NULL): `asked`, or if that is MQ_N_DTYPES bf16 if every GPU
+ * has it, else fp16, and fp32 on CPUs alone; fp32 is TF32 where the software has `tf32` and every device has it. */
+MQ_API enum mq_dtype mq_software_dtype(const struct mq_software *software, const struct mq_calib *calib,
+				       const char *const *types, enum mq_dtype asked);
 /* Type of reduced gradients, for training in `dtype`. */
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);
 /* Are an op's kernels launched by a CUDA graph (of parts of layers)? */
