@@ -22,7 +22,7 @@ struct flags {
 	bool ends_bf16, deferred, fp8_params, fsdp2, deepep, with_optimizer;
 	uint32_t bf16_at_start, bf16_at_end, deferral_limit;
 	double batch; /* of a step */
-	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
+	const char *layout, *layout_flag, *skipped, *modules, *granularity, *sharding, *comm, *method;
 	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4, *selective_every, *option,
 		*dispatcher, *token_dispatcher;
 	uint8_t sync, method_is;
@@ -152,8 +152,10 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 		} else if (row) {
 			MQ_TRY(mq_flag_take(row, &word, x, x->e->arena, x->err));
 		} else if (mq_megatron_describes(name, &takes)) {
-			if (!strncmp(name, "--hybrid-layer-pattern", 22) && (name[22] || word[1]))
+			if (!strncmp(name, "--hybrid-layer-pattern", 22) && (name[22] || word[1])) {
 				x->layout = layout_of(name[22] ? name + 23 : word[1], x->e->arena);
+				x->layout_flag = "--hybrid-layer-pattern";
+			}
 			word += takes && !strchr(name, '=') && word[1];
 		} else if (!strncmp(name, "--", 2) && name[2]) {
 			skip(x, name);
@@ -231,12 +233,10 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	size_t end;
 
 	if (expand(x, &c, 0, all, room) != MQ_OK)
-		return mq_wrap(x->err, "--pipeline-model-parallel-layout");
+		return mq_wrap(x->err, "%s", x->layout_flag);
 	end = strlen(all);
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
-		return mq_bad(x->err,
-			      "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L (loss)",
-			      x->layout);
+		return mq_bad(x->err, "%s %s: begin with E (embedding), end with L (loss)", x->layout_flag, x->layout);
 	*layers = mq_arena_array(x->e->arena, end, uint32_t);
 	*n = 1;
 	for (size_t i = 0; i < end; i++) {
@@ -245,8 +245,7 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 		else if (all[i] == 't')
 			(*layers)[*n - 1]++;
 		else if (i && i != end - 1 && all[i] != 'm') /* m: a multi-token-prediction layer */
-			return mq_bad(x->err, "--pipeline-model-parallel-layout %s: E is first and L is last",
-				      x->layout);
+			return mq_bad(x->err, "%s %s: E is first and L is last", x->layout_flag, x->layout);
 	}
 	return MQ_OK;
 }
@@ -322,7 +321,7 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 		s->virtual = (uint32_t)(total / each);
 	}
 	if (x->layout && (x->count_embedding || x->count_loss))
-		return mq_bad(x->err, "--pipeline-model-parallel-layout excludes --account-for-...-in-pipeline-split");
+		return mq_bad(x->err, "%s excludes --account-for-...-in-pipeline-split", x->layout_flag);
 	if (s->pp > 1 && (x->count_embedding || x->count_loss))
 		MQ_TRY(count_ends(x, s));
 	if (x->first_layers || x->last_layers)
@@ -330,10 +329,8 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	if (x->layout) {
 		MQ_TRY(read_layout(x, &layers, &n));
 		if (n % s->pp)
-			return mq_bad(x->err,
-				      "--pipeline-model-parallel-layout: %u stages are no "
-				      "multiple of pipeline size %u",
-				      n, s->pp);
+			return mq_bad(x->err, "%s: %u stages are no multiple of pipeline size %u", x->layout_flag, n,
+				      s->pp);
 		s->virtual = n / s->pp;
 		s->stage_layers = layers;
 	}
@@ -563,6 +560,7 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_lau
 	struct flags x = { .e = e,
 			   .err = err,
 			   .skipped = launch->unread,
+			   .layout_flag = "--pipeline-model-parallel-layout",
 			   .sequence = titan, /* its tensor parallelism splits the sequence too */
 			   .shards = titan ? "-1" : NULL,
 			   .bf16_at_start = 1,

@@ -136,8 +136,9 @@ static bool experts_run(const struct ask *a, const struct mq_shape *p)
 	const struct mq_software_space *r = &a->s->runs;
 	uint32_t tp = mq_or_1(p->tp), cp = mq_or_1(p->cp), ep = mq_or_1(p->ep);
 
-	if (tp > 1 && (ep == 1 || p->etp != 1) && !r->placement && biased_experts(a->q->model))
-		return no(a, "splits no experts with biases over tp %u: set etp 1 with ep, or tp 1", tp);
+	if (tp > 1 && (ep == 1 || p->etp != 1) && !r->expert_bias && biased_experts(a->q->model))
+		return no(a, "has no tensor parallelism of experts with biases (tp %u): set etp 1 with ep, or tp 1",
+			  tp);
 	if (ep == 1)
 		return true;
 	if (tp > 1 && (p->etp ? p->etp > 1 : true) && !r->expert_tensor)
@@ -344,16 +345,14 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	bool offload = decided(a, plan, MQ_DECISION_OFFLOAD_OPTIMIZER) > 0;
 	double away = decided(a, plan, MQ_DECISION_OFFLOAD_LAYERS);
 	uint32_t same = p->dp * p->cp;
-	/* Megatron core and its derivatives hold masters of fp8 weights in the distributed optimizer alone */
-	bool held = a->s->fp8_params && mq_train_gemm_dtype(a->q->train) == MQ_FP8 && !a->s->runs.placement &&
-		    !a->q->train->infer;
+	bool sharded = a->s->fp8_params && !a->s->runs.fp8_params_whole && !a->q->train->infer &&
+		       mq_train_gemm_dtype(a->q->train) == MQ_FP8;
 
-	if (held && same > 1 && p->sync < MQ_SYNC_ZERO1)
-		return no(a, "holds weights in fp8 alone only where ZeRO shards their masters: set sync zero1 or "
+	if (sharded && same > 1 && p->sync < MQ_SYNC_ZERO1)
+		return no(a, "keeps fp32 masters of fp8 weights only in a sharded optimizer: set sync zero1 or "
 			     "fp8_params=0");
-	if (held && offload)
-		return no(a,
-			  "offloads no optimizer of weights held in fp8 alone: set offload_optimizer or fp8_params 0");
+	if (sharded && offload)
+		return no(a, "offloads no optimizer of fp8 weights: set offload_optimizer or fp8_params 0");
 	if (offload && !(a->s->runs.switches & MQ_EXPLICIT_OFFLOAD_OPTIMIZER))
 		return no(a, "has no setting that offloads the optimizer");
 	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)

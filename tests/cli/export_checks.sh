@@ -48,4 +48,5 @@ made piped "$pipes" -- "${hybrid[@]}" && grep -oE -- '--hybrid-layer-pattern [^ 
 [ ! -f piped.sh ] || ! grep -E -- '--(num-virtual|pipeline-model-parallel-layout)' piped.sh
 cp piped.sh again.in && "$M" export --import again.in "${hybrid[@]}" -o again.json >/dev/null 2>&1 && cmp piped.json again.json || bad=1
 echo "${pipes/-pattern /-pattern=}" >equals.in && "$M" export --import equals.in "${hybrid[@]}" -o equals.json >/dev/null 2>&1 && cmp piped.json equals.json || bad=1
+made odd "${pipes/|/}" -- "${hybrid[@]}"
 exit ${bad:-0}

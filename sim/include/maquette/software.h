@@ -94,9 +94,11 @@ enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
 	X(expert, true)                                                                                            \
 	X(expert_tensor, true)      /* experts split over tensor-parallel ranks under expert parallelism */        \
 	X(expert_inside, true)      /* expert parallelism over fewer than all tensor and context parallel ranks */ \
+	X(expert_bias, true)        /* experts with biases split over tensor-parallel ranks */                     \
 	X(expert_capacity, true)    /* experts that take so many tokens and drop the rest */                       \
 	X(mixtures, true)           /* models of experts */                                                        \
 	X(unsharded_half, true)     /* 16-bit training with tensor or pipeline parallelism and nothing sharded */  \
+	X(fp8_params_whole, true)   /* fp8_params with fp32 masters that ZeRO does not shard, or on the host */    \
 	X(zero_pipeline, true)      /* ZeRO-2 and 3 with pipeline stages */                                        \
 	X(tensor_pipeline, true)    /* tensor parallelism with pipeline stages */                                  \
 	X(uneven_stages, true)      /* stages of other numbers of layers than its `partition` makes */             \
