@@ -127,7 +127,7 @@ static enum mq_status write_study(struct recommend *r, struct mq_err *err)
 
 /* ---- its points --------------------------------------------------------------------------------------- */
 
-/* Searches a point; *row: its row in r->tried, MQ_NONE: no such cluster. */
+/* Searches a point; *row: its row in r->tried, MQ_NONE: no such cluster, or the job was stopped. */
 static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(&r->arena, "%s/tried.csv", r->dir), *text;
@@ -141,7 +141,10 @@ static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, st
 	}
 	MQ_TRY(status);
 	point.asked.jobs = r->asked.jobs;
-	MQ_TRY(mq_study_run(&r->study, &point, NULL, &r->arena, &text, err));
+	status = mq_study_run(&r->study, &point, NULL, &r->arena, &text, err);
+	if (mq_job_stopped())
+		return MQ_OK;
+	MQ_TRY(status);
 	fprintf(r->rows, "%.*s\n", (int)strcspn(text, "\n"), text);
 	fflush(r->rows);
 	MQ_TRY(mq_text_write(path, r->words.text, r->words.size, err));
@@ -185,6 +188,10 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 		uint32_t row;
 
 		MQ_TRY(ask(r, gpu * r->n_counts + at - 1, &row, err));
+		if (mq_job_stopped()) {
+			*best = MQ_NONE;
+			return MQ_OK;
+		}
 		double days = row == MQ_NONE ? (double)NAN : of(r, row, "epoch_s") / 86400; /* NaN: no plan */
 		tell(r, r->count[at - 1], days);
 		if (days <= r->days) {
@@ -246,6 +253,7 @@ static const char *name_of(const struct recommend *r, const struct mq_axis *gpu,
 	return gpu->n > 1 ? mq_csv_word(&r->tried, row, gpu->key) : gpu->value[0];
 }
 
+/* Stopped: of those device types that were searched to the end, without a comparison. */
 static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uint32_t *best, FILE *said,
 			     struct mq_err *err)
 {
@@ -271,6 +279,10 @@ static enum mq_status answer(struct recommend *r, const struct mq_axis *gpu, uin
 			cheapest = b;
 	}
 	MQ_TRY(mq_csv_close(&w, err));
+	if (mq_job_stopped()) {
+		printf("%s/tried.csv: %u points\n", r->dir, r->tried.n_rows);
+		return MQ_OK;
+	}
 	if (fewest_row == MQ_NONE)
 		return mq_fail(err, MQ_ENOPLAN, "no device type keeps %s%s", r->target,
 			       isfinite(r->budget_usd) ? " within the budget" : "");
@@ -304,6 +316,7 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 		return mq_bad(err, "%s: lists are for --gpu alone", r->study.path);
 	uint32_t *best = mq_arena_array(&r->arena, gpu->n, uint32_t);
 
+	memset(best, 0xff, gpu->n * sizeof(*best)); /* MQ_NONE */
 	MQ_FREED struct mq_words memory = { NULL, 0 };
 	FILE *said = mq_words_open(&memory);
 
@@ -311,9 +324,10 @@ static enum mq_status recommend(struct recommend *r, struct mq_err *err)
 	fprintf(r->rows, "%s\n", mq_study_header(&r->study, &r->arena));
 	int saved = mq_json_begin(r->json);
 	enum mq_status status = MQ_OK;
-	for (uint32_t g = 0; g < gpu->n && status == MQ_OK; g++) {
+	mq_job_stops("a new run begins anew\n");
+	for (uint32_t g = 0; g < gpu->n && status == MQ_OK && !mq_job_stopped(); g++) {
 		status = fewest(r, g, &best[g], err);
-		for (int i = 0; i < 2 && status == MQ_OK; i++)
+		for (int i = 0; i < 2 && status == MQ_OK && !mq_job_stopped(); i++)
 			say(r, gpu->value[g], best[g], i ? said : stdout);
 	}
 	fclose(r->rows);
@@ -364,6 +378,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	enum mq_status status = recommend(&r, err);
 	free(r.words.text);
 	mq_arena_fini(&r.arena);
+	mq_job_end_stopped();
 	return status;
 }
 

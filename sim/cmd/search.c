@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "judge/pool.h"
 #include "session/session.h"
 #include "session/search_run.h"
 
@@ -88,8 +87,7 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	enum mq_status status = mq_job_claim(o->dir, "search", question, &claim, err);
 	free(question);
 	MQ_TRY(status);
-	mq_job_resumable();
-	mq_pool_stop_when(session->pool, mq_job_stopped);
+	mq_job_stops(MQ_JOB_RESUMES);
 	if (session->n_ranks > 1)
 		status = mq_ranks_open(session, o->dir, &session->arena, &session->ranks, err);
 	if (status == MQ_OK)

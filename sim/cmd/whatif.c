@@ -156,13 +156,13 @@ static enum mq_status assemble_table(struct whatif *w, const struct table *t, st
 
 	fprintf(out, "%s\n", t->header);
 	for (uint32_t p = 0; p < w->study.n_points && whole; p++)
-		whole = copy_lines(t, w->row_path[p], p, out);
+		whole = !finished(w, p) || copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
 	return whole ? write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), memory.text, err) :
 		       mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points);
 }
 
-/* Writes the tables from the files of all points. */
+/* Writes the tables from the files of finished points. */
 static enum mq_status assemble(struct whatif *w, struct mq_err *err)
 {
 	const struct table table[N_TABLES] = {
@@ -286,12 +286,14 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	if (status == MQ_OK)
 		status = mq_study_run(&w->study, &point, mq_arena_printf(&scratch, "%s.json", w->row_path[index]),
 				      &scratch, &row, err);
+	if (mq_job_stopped()) /* amid the search: no row */
+		return MQ_OK;
 	if (status == MQ_OK) /* without the first cell, the point's place in the study */
 		status = write_file(w->row_path[index], strchr(row, ','), err);
 	return status;
 }
 
-/* Claims and searches points until all are finished, here or elsewhere. */
+/* Claims and searches points until all are finished, here or elsewhere, or the job is stopped. */
 static enum mq_status work(struct whatif *w, struct mq_err *err)
 {
 	for (;;) {
@@ -300,7 +302,7 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 		for (uint32_t i = 0; i < w->study.n_points; i++) {
 			bool there = finished(w, i);
 
-			if (!there && lock(w, i, F_WRLCK, false)) {
+			if (!there && !mq_job_stopped() && lock(w, i, F_WRLCK, false)) {
 				there = finished(w, i);
 				enum mq_status status = there ? MQ_OK : do_point(w, i, err);
 
@@ -312,7 +314,7 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 			if (isatty(2) && !w->o->worker)
 				fprintf(stderr, "\r%u of %u points", n_done, w->study.n_points);
 		}
-		if (n_done == w->study.n_points)
+		if (n_done == w->study.n_points || mq_job_stopped())
 			return MQ_OK;
 		if (!did) /* others have claimed the rest: wait until they finish or end */
 			usleep(50000);
@@ -365,7 +367,7 @@ static enum mq_status check_folder(struct whatif *w, struct mq_err *err)
 static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 {
 	pid_t *pid = mq_arena_array(&w->arena, w->o->jobs, pid_t);
-	uint32_t n = 0;
+	uint32_t n = 0, n_done = 0;
 
 	MQ_TRY(list_points(w, err));
 	if (!w->o->worker)
@@ -378,9 +380,13 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 		}
 	if (!w->o->worker && w->study.n_points > 1)
 		n = start_workers(w, pid);
+	mq_job_stops(w->o->worker ? NULL : MQ_JOB_RESUMES);
 	enum mq_status status = work(w, err);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		if (mq_job_stopped())
+			kill(pid[i], SIGTERM);
 		mq_wait(pid[i]);
+	}
 	if (isatty(2) && !w->o->worker)
 		fputc('\n', stderr);
 	MQ_TRY(status);
@@ -389,7 +395,12 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	lock(w, MQ_MAX_POINTS, F_WRLCK, true); /* to the end, since answers and report are read from them */
 	MQ_TRY(assemble(w, err));
 	MQ_TRY(keep_study(w, err));
-	printf("%s: %u points\n", w->table, w->study.n_points);
+	for (uint32_t i = 0; i < w->study.n_points; i++)
+		n_done += w->done[i];
+	printf(n_done < w->study.n_points ? "%s: %u of %u points\n" : "%s: %u points\n", w->table, n_done,
+	       w->study.n_points);
+	if (n_done < w->study.n_points)
+		return MQ_OK;
 	MQ_TRY(answer(w, err));
 	MQ_TRY(report(w, err));
 	return count_crashes(w, err);
@@ -488,6 +499,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		close(w.claims);
 	mq_json_done(saved, o.dir, shown);
 	mq_arena_fini(&w.arena);
+	mq_job_end_stopped();
 	return status;
 }
 

@@ -1,27 +1,30 @@
-/* interrupt.c - Ctrl-C, `kill` and `timeout`: requests a stop, after which the same command goes on.
+/* interrupt.c - Ctrl-C, `kill` and `timeout`: requests a stop, after which what there is is written.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 /* global: a signal handler has no argument for state */
 static volatile sig_atomic_t interrupted; /* the signal; 0 = none */
 static volatile time_t interrupted_s;
+static const char *volatile next; /* what is said of a stop; NULL: nothing */
 
 /* `timeout` and terminals of some batch systems send a signal to the process and again to its group. */
 enum { TWICE_S = 1 };
 
 static void stop(int signal_number)
 {
-	static const char text[] = "\nmaquette: stopped; the same command goes on from here\n";
+	static const char text[] = "\nmaquette: stopped; ";
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!interrupted) {
-		ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+		bool written = next && write(STDERR_FILENO, text, sizeof(text) - 1) > 0 &&
+			       write(STDERR_FILENO, next, strlen(next)) > 0;
 
 		(void)written;
 		interrupted = signal_number;
@@ -32,8 +35,9 @@ static void stop(int signal_number)
 	}
 }
 
-void mq_job_resumable(void)
+void mq_job_stops(const char *said)
 {
+	next = said;
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
 	if (signal(SIGHUP, stop) == SIG_IGN) /* under nohup */

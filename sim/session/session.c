@@ -274,6 +274,7 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	MQ_TRY(open_trust(s, err));
 	job->memory_high = mq_trust_memory(s->trust, NULL).high;
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
+	mq_pool_stop_when(s->pool, mq_job_stopped);
 	s->cluster = mq_pool_cluster(s->pool);
 	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 	for (uint32_t i = 0; i < q->change.n; i++)

@@ -150,9 +150,10 @@ struct mq_claim {
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err);
 void mq_job_release(struct mq_claim *claim);
-/* From now on the first Ctrl-C, SIGTERM or SIGHUP prints that the same command will resume and requests a stop; one
- * that comes two seconds later or more ends the program. */
-void mq_job_resumable(void);
+/* From now on the first Ctrl-C, SIGTERM or SIGHUP prints a line that ends in `said` (NULL: prints nothing; borrowed) and
+ * requests a stop; one that comes two seconds later or more ends the program. */
+#define MQ_JOB_RESUMES "the same command goes on from here\n"
+void mq_job_stops(const char *said);
 bool mq_job_stopped(void);
 /* After all is written: ends the program by the signal that was caught; returns if there was none. */
 void mq_job_end_stopped(void);

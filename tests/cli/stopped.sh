@@ -23,6 +23,26 @@ for signal in TERM HUP; do
 		{ echo "$signal: $rc"; cat said.txt err.txt; ls part; bad=1; }
 done
 
+# A study keeps its finished points, says how many there are and goes on with the others; so does a comparison of devices,
+# which begins anew.
+printf 'model = gpt:layers=8,hidden=512,heads=8\nbatch = 8, 16, 24, 32, 40, 48, 64, 96, 128, 192\nplatform = gpu=H100 nodes=2\nengine = random\nevals = 20\nj = 1\n' >points.ini
+"$M" whatif points.ini -j 2 -o points >said.txt 2>err.txt & pid=$!
+for i in $(seq 400); do [ "$(ls points/points 2>/dev/null | grep -vc json)" -ge 2 ] && break; sleep 0.05; done
+kill -TERM $pid; { wait $pid; rc=$?; } 2>/dev/null
+n=$(($(wc -l <points/whatif.csv) - 1))
+[ $rc -eq 143 ] && [ $n -ge 2 ] && [ $n -lt 10 ] && grep -q "^points/whatif.csv: $n of 10 points" said.txt &&
+	[ "$(grep -c 'the same command goes on from here' err.txt)" -eq 1 ] || { echo "whatif: $rc"; cat said.txt err.txt points/whatif.csv; bad=1; }
+try 0 '10 points' whatif points.ini -j 2 -o points
+try 0 '10 points' whatif points.ini -j 2 -o all
+cmp points/whatif.csv all/whatif.csv || bad=1
+"$M" recommend -m gpt:layers=24,hidden=1024,heads=16 --batch 512 -e random --evals 40 --gpu 'H100, H200, B200' --target samples/day=1e7 \
+	-o devices >said.txt 2>err.txt & pid=$!
+for i in $(seq 400); do [ "$(cat devices/tried.csv 2>/dev/null | wc -l)" -ge 3 ] && break; sleep 0.05; done
+kill -TERM $pid; { wait $pid; rc=$?; } 2>/dev/null
+n=$(($(wc -l <devices/tried.csv) - 1))
+[ $rc -eq 143 ] && [ $n -ge 2 ] && [ -s devices/recommend.csv ] && grep -q "^devices/tried.csv: $n points" said.txt && ! grep -q fewest said.txt &&
+	grep -q 'a new run begins anew' err.txt || { echo "recommend: $rc"; cat said.txt err.txt; bad=1; }
+
 for command in "list parameters" "model gpt:layers=96" "--help"; do
 	"$M" $command 2>err.txt | head -n 1 >/dev/null; rc=${PIPESTATUS[0]}
 	[ $rc -eq 0 ] && [ ! -s err.txt ] || { echo "$command | head: $rc, $(cat err.txt)"; bad=1; }
