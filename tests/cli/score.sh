@@ -20,7 +20,7 @@ row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,p
 whole,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,,,none
 first,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,allocated,first,none
 odd,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,guessed,,none
-near,GPT,4,1024,16,1024,1024,T4,1,1,fp16,1,1,1,83,83,1,ok,10,,,none
+near,GPT,4,1024,16,1024,1024,T4,1,1,fp16,1,1,1,77,77,1,ok,10,,,none
 CSV
 "$M" score mem.csv --executor analytic --software generic -j 1 -o mem | grep refused
 cut -d, -f1,2,6 mem/score.csv
