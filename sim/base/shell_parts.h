@@ -37,6 +37,7 @@ struct mq_shell {
 	bool full;
 	const char *heredoc; /* the word that ends the document which begins on the next line */
 	size_t heredoc_n;
+	bool heredoc_runs; /* a shell reads it */
 };
 
 void mq_shell_push(struct mq_shell *s, struct mq_shell_list *out, const char *word);

@@ -13,8 +13,35 @@ enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500, MOST_TESTED = 1000 };
 enum truth { NO, YES, MAYBE };
 
 static const char *run_list(struct mq_shell *s, const char *c, const char *const *ends, enum truth *last);
+static void run_text(struct mq_shell *s, const char *text);
 
 /* ---- between words ---------------------------------------------------------------------------------------- */
+
+/* Skips a here-document, or runs it if it is a script; its names may be escaped from the shell that writes it. */
+static const char *take_document(struct mq_shell *s, const char *c)
+{
+	const char *body = c, *line = c;
+	bool quoted = strchr("'\"\\", s->heredoc[-1]), runs = s->heredoc_runs, ends = false;
+
+	while (*c && !ends) {
+		size_t indent = strspn(c, "\t"), n = strcspn(c, "\n");
+
+		ends = n == indent + s->heredoc_n && !strncmp(c + indent, s->heredoc, s->heredoc_n);
+		line = c;
+		c += n + (c[n] == '\n');
+	}
+	s->heredoc = NULL;
+	s->heredoc_runs = false;
+	if (!runs || !ends)
+		return c;
+	char *script = mq_arena_printf(s->arena, "%.*s", (int)(line - body), body), *to = script;
+	for (const char *from = script; *from; *to++ = *from++)
+		from += !quoted && *from == '\\' && from[1] && strchr("$`\\", from[1]);
+	*to = '\0';
+	s->bytes += strlen(script);
+	run_text(s, script);
+	return c;
+}
 
 /* Skips blanks and comments; after a line with <<WORD, its here-document. */
 static const char *skip_blank(struct mq_shell *s, const char *c, bool lines)
@@ -27,14 +54,8 @@ static const char *skip_blank(struct mq_shell *s, const char *c, bool lines)
 		if (*c != '\n' || !lines)
 			return c;
 		c++;
-		while (s->heredoc && *c) {
-			size_t indent = strspn(c, "\t"), n = strcspn(c, "\n");
-			bool ends = n == indent + s->heredoc_n && !strncmp(c + indent, s->heredoc, s->heredoc_n);
-
-			c += n + (c[n] == '\n');
-			if (ends)
-				s->heredoc = NULL;
-		}
+		if (s->heredoc)
+			c = take_document(s, c);
 	}
 }
 
@@ -400,6 +421,18 @@ static bool is_shell(const char *word)
 	return !strcmp(base, "bash") || !strcmp(base, "sh");
 }
 
+/* Does the command read a script from its standard input: "sbatch -N 2", "srun -l bash -s"? */
+static bool reads_script(const struct mq_shell_list *word)
+{
+	uint32_t last = word->n - 1;
+
+	if (!strcmp(word->word[0], "sbatch"))
+		return true;
+	while (last && *word->word[last] == '-')
+		last--;
+	return is_shell(word->word[last]);
+}
+
 /* The script in the words of "... bash -c SCRIPT"; NULL: none. */
 static const char *inner_script(const struct mq_shell_list *word)
 {
@@ -437,6 +470,7 @@ static enum truth execute(struct mq_shell *s, const struct mq_shell_list *word)
 		mq_shell_push(s, s->unsure ? &s->doubt : &s->out, word->word[i]);
 	if (script)
 		run_text(s, script);
+	s->heredoc_runs |= s->heredoc && reads_script(word);
 	return YES;
 }
 
@@ -453,7 +487,7 @@ static const char *redirect(struct mq_shell *s, const char *c)
 	at = skip_blank(s, at, false);
 	const char *end = mq_shell_word_end(at);
 	if (document) {
-		s->heredoc = at + strspn(at, "'\"");
+		s->heredoc = at + strspn(at, "'\"\\");
 		s->heredoc_n = strcspn(s->heredoc, "'\" \t\r\n;|&)");
 	}
 	return *at == '(' ? run_group(s, at + 1, ")") : end;

@@ -2,7 +2,7 @@
  * platforms/software/launch_keys.csv, with a row per key of a program and its flag. Programs with Megatron's arguments
  * as keys (NeMo, Megatron-Bridge, FlagScale) need no row if the key is the flag with underscores.
  *
- * Of referenced files only torchtitan's --job.config_file is read: neither hydra's defaults nor deepspeed: FILE.
+ * Of referenced files torchtitan's --job.config_file and DeepSpeed's are read, hydra's defaults are not.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <stdlib.h>
@@ -285,6 +285,36 @@ static bool has_word(const char *value, const char *word, struct mq_arena *arena
 	return false;
 }
 
+/* The text of a file named in another: by its path, or below one of the folders around that file. */
+static enum mq_status read_named(struct keys *k, const char *name, char **text, struct mq_err *err)
+{
+	const char *path = name, *below = name + strspn(name, "./");
+	size_t n = strlen(k->file), size;
+
+	while (n && *name != '/' && access(path, R_OK)) {
+		while (n && k->file[n - 1] != '/')
+			n--;
+		path = mq_arena_printf(k->arena, "%.*s%s", (int)n, k->file, below);
+		n -= n > 0;
+	}
+	return mq_text_read(path, 1, k->arena, text, &size, err) == MQ_OK ? MQ_OK : mq_wrap(err, "%s", k->file);
+}
+
+/* Adds the keys of DeepSpeed's file, but those that the trainer decides ("auto"). */
+static enum mq_status read_deepspeed(struct keys *k, const char *name, struct mq_err *err)
+{
+	uint32_t before = k->n;
+	char *text;
+
+	MQ_TRY(read_named(k, name, &text, err));
+	if (read_yaml(k, text, err) != MQ_OK)
+		return mq_wrap(err, "%s", name);
+	for (uint32_t i = before; i < k->n; i++)
+		if (!strcmp(k->key[i].value, "auto"))
+			k->key[i].value = "";
+	return MQ_OK;
+}
+
 static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
 {
 	const char *value = value_of(w->keys, key->value), *last = strrchr(key->path, '.');
@@ -292,6 +322,9 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 	struct mq_arena *arena = w->keys->arena;
 	bool known = false, takes;
 
+	if (w->keys->n > MOST_KEYS)
+		return mq_bad(err, "%s: %u keys; launch settings have at most %d", w->keys->file, w->keys->n,
+			      MOST_KEYS);
 	last = last ? last + 1 : key->path;
 	if (is_null(value))
 		return MQ_OK;
@@ -306,6 +339,8 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 			continue;
 		if (*refused)
 			return mq_bad(err, "%s: %s: %.60s %s", w->keys->file, key->path, value, refused);
+		if (!strcmp(flag, "--deepspeed_config"))
+			return read_deepspeed(w->keys, value, err);
 		if (*flag)
 			put_flag(w, flag, *is == '*' ? value : is);
 		return MQ_OK;
@@ -340,8 +375,6 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	struct writing w = { .keys = k, .launch = launch };
 	const char *program = NULL, *dir;
 
-	if (k->n > MOST_KEYS)
-		return mq_bad(err, "%s: %u keys; launch settings have at most %d", k->file, k->n, MOST_KEYS);
 	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
 	MQ_TRY(mq_csv_load_of(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir),
 			      "program,key,when,flag,value,names,refused", k->arena, &k->rows, err));
@@ -372,23 +405,6 @@ static bool has_ending(const char *path, const char *ending)
 	return n > tail && !strcasecmp(path + n - tail, ending);
 }
 
-/* The TOML file of torchtitan's --job.config_file, by its path or beside the script. */
-static enum mq_status read_config(struct keys *k, const char *name, struct mq_err *err)
-{
-	const char *slash = strrchr(k->file, '/'), *base = name + strspn(name, "./");
-	const char *path = name;
-	size_t size;
-	char *text;
-
-	if (*name != '/' && access(path, R_OK))
-		path = mq_arena_printf(k->arena, "%.*s%s", slash ? (int)(slash + 1 - k->file) : 0, k->file, base);
-	if (mq_text_read(path, 1, k->arena, &text, &size, err) != MQ_OK)
-		return mq_wrap(err, "%s: --job.config_file %s", k->file, name);
-	k->n = 0; /* keys of the command line follow */
-	read_toml(k, text);
-	return MQ_OK;
-}
-
 /* A command line: Megatron-LM's unchanged, torchtitan's and Hugging Face Trainer's as keys. */
 static enum mq_status read_words(struct keys *k, const struct mq_script *script, struct mq_launch *launch,
 				 struct mq_err *err)
@@ -401,7 +417,11 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 			  !strncmp(*word, "--per-device-train-batch-size", 29);
 	read_overrides(k, script->word, trainer);
 	if (!trainer && (config = find_key(k, "job.config_file"))) {
-		MQ_TRY(read_config(k, config->value, err));
+		char *text;
+
+		MQ_TRY(read_named(k, config->value, &text, err));
+		k->n = 0; /* keys of the command line take precedence */
+		read_toml(k, text);
 		read_overrides(k, script->word, false);
 		return put_keys(k, launch, err);
 	}

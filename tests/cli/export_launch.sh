@@ -69,6 +69,20 @@ Y
 read_it axolotl.yml --batch 256
 echo 'deepspeed: deepspeed_configs/zero3.json' >>axolotl.yml
 read_it axolotl.yml --batch 256
+mkdir deepspeed_configs recipes; sed /^fsdp/d axolotl.yml >recipes/axolotl.yml # the file lies below a folder around the recipe
+echo '{"zero_optimization": {"stage": 2, "overlap_comm": true, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": "auto"}, "train_batch_size": 256}' >deepspeed_configs/zero3.json
+read_it recipes/axolotl.yml --batch 256 --software deepspeed
+sed -i 's/overlap_comm/zero_quantized_weights/' deepspeed_configs/zero3.json; read_it recipes/axolotl.yml --batch 256 --software deepspeed
+echo '{"deepspeed": "deepspeed_configs/zero3.json"}' >deepspeed_configs/zero3.json; read_it recipes/axolotl.yml --batch 256 --software deepspeed
+cat >heredoc.sh <<'S'
+TP=2
+sbatch --job-name x <<EOF
+#!/bin/bash
+#SBATCH --nodes=4
+torchrun --nnodes \$SLURM_NNODES --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size $TP --micro-batch-size 2
+EOF
+S
+read_it heredoc.sh --batch 256
 cat >factory.yaml <<'Y'
 model_name_or_path: meta-llama/Meta-Llama-3-8B
 finetuning_type: lora

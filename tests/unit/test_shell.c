@@ -64,6 +64,11 @@ static void test_commands(void **state)
 	expect("f() { run $1 \"$2\" $#; }\nfunction g {\n f $1 x\n}\nf 'a b' c; g 7; f",
 	       "[run][a][b][c][2][run][7][x][2][run][$1][$2][0]");
 	expect("cat <<EOF > f\n--a 1\nEOF\ncat <<-'E'\n\t--b\n\tE\nrun (a; b) { c; }", "[cat][cat][run][a][b][c]");
+	/* a here-document that a shell reads is a script, in which what is escaped is of that shell */
+	expect("N=2; sbatch -p x <<EOF\n#!/bin/bash\n#SBATCH --nodes=4\nM=8\nrun $N \\$M \\$SLURM_NNODES\nEOF\nend",
+	       "[sbatch][-p][x][run][2][8][4][end]");
+	expect("cat <<'E' | srun bash -s\na \\$x\nE\nb", "[cat][srun][bash][-s][a][$x][b]");
+	expect("bash f.sh <<E\na\nE\nif false; then\nsh <<E\nb\nE\nfi\nsh <<E\nc", "[bash][f.sh][sh]");
 	expect("false || a; true && b; [ 1 = 2 ] && c; ! false && d; cd /x || exit 1; e", "[a][true][b][d][cd][/x][e]");
 }
 
