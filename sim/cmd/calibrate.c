@@ -402,6 +402,9 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 		}
 		if (stat(c->from.item[i], &st))
 			return mq_bad(err, "--from %s: %s", c->from.item[i], strerror(errno));
+		if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+			return mq_bad(err, "--from %s: a pipe cannot be read twice; save it as a file",
+				      c->from.item[i]);
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err) :
 					     mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
 	}
@@ -439,8 +442,9 @@ static void print_fit(const struct mq_calibration *fit)
 	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n", fit->n_observed,
 	       fit->n_dropped);
 	if (fit->n_weak)
-		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs was used\n",
-		       fit->n_weak);
+		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs was used%s\n",
+		       fit->n_weak,
+		       2 * fit->n_weak > fit->n_observed ? "; measure again while nothing else runs here" : "");
 }
 
 static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)

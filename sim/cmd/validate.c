@@ -152,7 +152,10 @@ static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_e
 			if (!strcmp(samples.name[s], p->name))
 				p->measured = &samples.measured[s];
 		if (!p->measured || !p->measured->n_samples)
-			return mq_bad(err, "%s: no samples of %s (launch-K/%s.timeline.csv)", dir, p->name, p->name);
+			return mq_bad(
+				err,
+				"%s: no samples of %s (launch-K/%s.timeline.csv); --top takes only the first plans",
+				dir, p->name, p->name);
 		if (p->measured->schedule->plan_hash != p->schedule->plan_hash ||
 		    p->measured->schedule->n_tasks != p->schedule->n_tasks)
 			return mq_bad(err, "%s: %s.jsonl is of another plan than the search's", dir, p->name);

@@ -27,6 +27,9 @@ try 2 'of 2 nodes: name the class of the links between them with --link-class$' 
 try 2 'with --link-class WITHIN,BETWEEN' calibrate --from both.log -o x.json
 for names in inside inside, ,fabric a,b,c; do try 2 'name both classes, WITHIN,BETWEEN' calibrate --from both.log --link-class $names -o x.json; done
 try 2 'one class: give one name' calibrate --from one.log --link-class a,b -o x.json
+(head -n 9 one.log; tail -n 1 one.log) >few.log
+try 2 'all_reduce: 4 sizes measured, at least 9 are needed .nccl-tests: -b 8' calibrate --from few.log --link-class a -o x.json
+try 2 'a pipe cannot be read twice; save it as a file' calibrate --from <(cat one.log) --link-class a -o x.json
 table 4 60 20 >four.log
 try 2 'four.log:[0-9]+: 16 ranks on 4 nodes, those before are 8 on 2' calibrate --from both.log --from four.log --link-class a,b -o x.json
 finish

@@ -295,6 +295,10 @@ static void probes(void **state)
 		assert_non_null(s);
 		assert_int_equal(mq_schedule_check(s, NULL, &err), MQ_OK);
 		assert_true(s->n_tasks > 10);
+		uint32_t largest = 0; /* each kind of call on all, on half, and a message: sent and received */
+		for (uint32_t i = 0; i < s->n_tasks && s->n_comms; i++)
+			largest += s->task[i].kind != MQ_TASK_COMPUTE && s->task[i].bytes == r.largest_B;
+		assert_true(strcmp(mq_probe_name[p], "comm") || largest == MQ_N_COLL_KINDS * (4 + 2) + 2);
 	}
 	r.n_devices = 1;
 	assert_null(mq_probe_build(&r, 3, &a)); /* nobody to talk to */

@@ -517,7 +517,8 @@ static enum mq_status fit_call(const struct group *any, uint32_t call, struct mq
 	if (any->request->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
 		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
-		return mq_bad(err, "%s: %u sizes measured, at least %d are needed", g.name, g.n_obs, MQ_CALL_KNOTS);
+		return mq_bad(err, "%s: %u sizes measured, at least %d are needed (nccl-tests: -b 8 -e 128M -f 4)",
+			      g.name, g.n_obs, MQ_CALL_KNOTS);
 	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++)
 		add_param(&g, mq_arena_printf(g.arena, "%s_t%u_s", g.name, k + 1), &c->link.call_s[call][k],
 			  start_knot(&g, knot_size(k)), 1e-9, 1e4);

@@ -152,9 +152,10 @@ static bool is_wrong(const char *word)
 static enum mq_status check_kind(struct reader *r)
 {
 	if (r->kind == NOT_FITTED)
-		return wrong(r,
-			     "scatter, gather, hypercube and alltoallv are no collectives that are fitted: all_reduce, "
-			     "all_gather, reduce_scatter, alltoall, broadcast, reduce and sendrecv are");
+		return wrong(
+			r,
+			"scatter, gather, hypercube and alltoallv are not fitted: leave their tables out (all_reduce, "
+			"all_gather, reduce_scatter, alltoall, broadcast, reduce and sendrecv are)");
 	if (r->kind == UNKNOWN)
 		return wrong(r, "which collective is this table of? Its columns do not tell: name the file after it "
 				"(all_gather_perf.log), a file for each table, or keep the line of the command");

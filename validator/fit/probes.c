@@ -286,12 +286,13 @@ static void add_message(struct builder *b, uint32_t from, uint32_t to, double by
 	t->bytes = bytes;
 }
 
-/* A random size, a multiple of 4 bytes times the ranks, so that every rank's part is whole. */
-static double call_size(struct builder *b, uint32_t n)
+/* A random size, a multiple of 4 bytes times the ranks, so that every rank's part is whole. The first call of a kind is
+ * the largest, up to the last size that is fitted: a few just above the last but one would be extrapolated from. */
+static double call_size(struct builder *b, uint32_t n, uint32_t call)
 {
-	double unit = 4.0 * n;
+	double unit = 4.0 * n, size = log_uniform(&b->rng, 4, b->request->largest_B);
 
-	return unit * ceil(log_uniform(&b->rng, 4, b->request->largest_B) / unit);
+	return unit * ceil((call ? size : fmin(b->request->largest_B, pow(8, MQ_CALL_KNOTS))) / unit);
 }
 
 /* A call to measure: a send (kind = MQ_N_COLL_KINDS) or a collective on a communicator. */
@@ -323,12 +324,12 @@ static void build_comm(struct builder *b)
 	for (uint32_t i = 0; i < N_MESSAGES; i++) {
 		uint32_t from = mq_rng_below(&b->rng, n), to = mq_rng_below(&b->rng, n - 1);
 
-		item[count++] = (struct item){ MQ_N_COLL_KINDS, 0, from, to + (to >= from), call_size(b, 1) };
+		item[count++] = (struct item){ MQ_N_COLL_KINDS, 0, from, to + (to >= from), call_size(b, 1, i) };
 	}
 	for (uint32_t c = 0; c < n_comms; c++)
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (uint32_t i = 0; i < N_CALLS; i++)
-				item[count++] = (struct item){ k, c, 0, 0, call_size(b, b->schedule->comm[c].n) };
+				item[count++] = (struct item){ k, c, 0, 0, call_size(b, b->schedule->comm[c].n, i) };
 	MQ_SHUFFLE(&b->rng, item, count)
 	for (uint32_t i = 0; i < count; i++) {
 		add_call(b, 0, MQ_COLL_ALL_REDUCE, 4, MQ_STREAM_COMM);
