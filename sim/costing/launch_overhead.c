@@ -105,11 +105,10 @@ static double predict(struct mq_low *low, const struct mq_task *t)
 
 static double alone_s(struct hosts *h, const struct mq_task *t)
 {
-	struct {
-		double bytes;
-		uint32_t comm, coll, dtype, spare;
-	} key = { t->bytes, t->comm, t->coll, t->dtype, 0 };
+	struct mq_communication_key key = mq_communication_key(t);
 	bool found;
+
+	key.root = MQ_NONE;
 	uint32_t id = mq_index_put(h->alone, &key, sizeof(key), h->n_alone, &found);
 
 	if (!found)
@@ -286,23 +285,6 @@ static void pace_device(struct hosts *h, uint32_t device)
 	spread(h, &p, first, end);
 }
 
-/* Sorts the tasks of the current template by device. */
-static void sort_tasks(struct hosts *h, struct mq_arena *arena)
-{
-	uint32_t n_devices = h->low->prog.schedule->n_devices, *next = mq_arena_array(arena, n_devices, uint32_t);
-
-	h->first = mq_arena_array(arena, n_devices + 1, uint32_t);
-	h->own = mq_arena_array(arena, h->t->n_tasks, uint32_t);
-	for (uint32_t i = 0; i < h->t->n_tasks; i++)
-		h->first[h->t->task[i].task.device + 1]++;
-	for (uint32_t d = 0; d < n_devices; d++) {
-		next[d] = h->first[d];
-		h->first[d + 1] += next[d];
-	}
-	for (uint32_t i = 0; i < h->t->n_tasks; i++)
-		h->own[next[h->t->task[i].task.device]++] = i;
-}
-
 /* The work with a host call appended to its kernels. */
 static uint32_t called(struct hosts *h, uint32_t bare, double call_s)
 {
@@ -337,7 +319,8 @@ static void pace_template(struct hosts *h, struct mq_template *t)
 	h->call_s = mq_arena_array(&h->low->scratch, t->n_tasks, double);
 	h->paced = mq_arena_array(&h->low->scratch, t->n_tasks, struct paced);
 	h->done = mq_arena_array(&h->low->scratch, t->n_tasks, struct moment);
-	sort_tasks(h, &h->low->scratch);
+	mq_csr_make(&h->low->scratch, h->low->prog.schedule->n_devices, t->n_tasks, &t->task->task.device, NULL,
+		    sizeof(*t->task), &h->first, &h->own);
 	for (uint32_t d = 0; d < h->low->prog.schedule->n_devices; d++)
 		pace_device(h, d);
 	for (uint32_t i = 0; i < t->n_tasks; i++)

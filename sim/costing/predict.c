@@ -22,6 +22,17 @@ double mq_predict_memory_Bps(const struct mq_task *t, const struct mq_flow *flow
 	return seconds > 0 ? most * (t->coll == MQ_COLL_ALL_TO_ALL ? 4 : 3) / seconds : 0;
 }
 
+struct mq_communication_key mq_communication_key(const struct mq_task *t)
+{
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		return (struct mq_communication_key){
+			t->bytes, { t->comm, MQ_NONE }, t->coll, t->dtype, t->algo, t->proto, t->root
+		};
+	if (t->kind == MQ_TASK_SEND)
+		return (struct mq_communication_key){ .bytes = t->bytes, .ends = { t->device, t->peer } };
+	return (struct mq_communication_key){ .bytes = t->bytes, .ends = { t->peer, t->device } };
+}
+
 struct mq_members mq_predict_members(const struct mq_schedule *s, uint32_t comm, struct mq_arena *arena)
 {
 	const struct mq_comm *c = &s->comm[comm];

@@ -30,6 +30,15 @@ struct mq_communication {
 	const struct mq_flow *flow; /* folded: NULL, see folding/replica_flows.h; so is rank */
 };
 
+/* What a communication is; without padding. Those of one schedule with equal bytes here have equal flows and times. */
+struct mq_communication_key {
+	double bytes;
+	uint32_t ends[2]; /* a message: sender and receiver; a collective: the communicator and MQ_NONE */
+	uint8_t coll, dtype, algo, proto;
+	uint32_t root;
+};
+struct mq_communication_key mq_communication_key(const struct mq_task *task);
+
 /* members: all of a collective's; not read for a message. bound_s is set to NaN. */
 enum mq_status mq_predict_communication(const struct mq_predictor *p, const struct mq_schedule *schedule,
 					const struct mq_task *task, const struct mq_members *members,

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "costing/predict.h"
 #include "maquette/map.h"
 
 struct instance { /* a flow of a replica */
@@ -490,15 +491,8 @@ static enum mq_status find_times(struct mq_replica_flows *rf, const struct mq_ta
 enum mq_status mq_replica_flows_times(struct mq_replica_flows *rf, const struct mq_task *t,
 				      struct mq_replica_flow_times *times, struct mq_err *err)
 {
-	bool pair = t->kind != MQ_TASK_COLLECTIVE, send = t->kind == MQ_TASK_SEND, found;
-	double key[] = { pair,
-			 pair ? (send ? t->device : t->peer) : t->comm,
-			 pair ? (send ? t->peer : t->device) : t->coll,
-			 t->bytes,
-			 pair ? 0 : t->dtype,
-			 pair ? 0 : t->algo,
-			 pair ? 0 : t->proto,
-			 pair ? 0 : t->root };
+	const struct mq_communication_key key = mq_communication_key(t);
+	bool found;
 
 	if (has_root(t) && !is_closed(t)) {
 		struct mq_task closed = *t;
@@ -508,7 +502,7 @@ enum mq_status mq_replica_flows_times(struct mq_replica_flows *rf, const struct 
 		if (times->any_root)
 			return MQ_OK;
 	}
-	uint32_t at = mq_index_put(rf->known, key, sizeof(key), rf->n_times, &found);
+	uint32_t at = mq_index_put(rf->known, &key, sizeof(key), rf->n_times, &found);
 
 	if (!found) {
 		struct mq_replica_flow_times fresh = { .same = true };

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "costing/costing.h"
+#include "costing/predict.h"
 #include "folding/equivalence_classes.h"
 
 enum {
@@ -238,15 +239,12 @@ static void list_requests(struct verify *v)
 	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
 		for (uint32_t k = 0; k < low->prog.pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->prog.pass[i].task[k].task;
-			double key[] = { t->kind,  t->coll,  t->comm, t->device, t->peer,
-					 t->bytes, t->dtype, t->algo, t->proto,  t->root };
+			const struct mq_communication_key key = mq_communication_key(t);
 			bool found;
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
-			if (t->kind == MQ_TASK_COLLECTIVE) /* one request for all members */
-				key[3] = key[4] = 0;
-			mq_index_put(seen, key, sizeof(key), 0, &found);
+			mq_index_put(seen, &key, sizeof(key), 0, &found);
 			if (!found)
 				MQ_PUSH(v->arena, v->request, v->n_requests, v->room, t);
 		}

@@ -39,14 +39,11 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 	c->parts = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, struct mq_cost_parts);
 	c->alone_s = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, double);
 	c->known = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, bool);
-	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
-	if (s->n_comms)
-		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
 	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* + 1: not empty */
 	for (uint32_t k = 0; k < s->n_comms && !c->view.fold; k++)
 		comm[k] = mq_predict_members(s, k, arena);
 	c->comm = c->view.fold ? c->view.fold->comm : comm;
-	mq_map_init(&c->map, arena, 64);
+	c->asked = mq_index_new(arena);
 }
 
 static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32_t device)
@@ -156,32 +153,6 @@ bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 	return true;
 }
 
-static bool same(const struct mq_task *a, const struct mq_task *b)
-{
-	if ((a->kind == MQ_TASK_COLLECTIVE) != (b->kind == MQ_TASK_COLLECTIVE) || a->bytes != b->bytes)
-		return false;
-	if (a->kind == MQ_TASK_COLLECTIVE)
-		return a->comm == b->comm && a->coll == b->coll && a->dtype == b->dtype && a->algo == b->algo &&
-		       a->proto == b->proto && a->root == b->root;
-	bool swap = a->kind != b->kind; /* one is the recv of the other's send */
-	return a->device == (swap ? b->peer : b->device) && a->peer == (swap ? b->device : b->peer);
-}
-
-static uint64_t key_of(const struct mq_task *t)
-{
-	uint64_t bits, ends;
-
-	memcpy(&bits, &t->bytes, sizeof(bits));
-	if (t->kind == MQ_TASK_COLLECTIVE)
-		ends = (uint64_t)t->comm << 32 | t->coll << 28 | t->algo << 24 | t->proto << 20 | t->dtype << 16 |
-		       (t->root & 0xffff);
-	else if (t->kind == MQ_TASK_SEND)
-		ends = 1ull << 63 | (uint64_t)t->device << 32 | t->peer;
-	else
-		ends = 1ull << 63 | (uint64_t)t->peer << 32 | t->device;
-	return mq_map_mix(bits, ends);
-}
-
 /* Folded: the representative's flows, with their times while all replicas use the links. */
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_communication *m,
 				    struct mq_err *err)
@@ -217,27 +188,15 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 enum mq_status mq_costing_communication(struct mq_costing *c, const struct mq_task *t, uint32_t *index,
 					struct mq_err *err)
 {
-	bool collective = t->kind == MQ_TASK_COLLECTIVE;
-	uint64_t key;
+	const struct mq_communication_key key = mq_communication_key(t);
+	struct mq_communication m;
+	bool found;
 
-	if (collective) {
-		*index = c->comm_last[t->comm];
-		if (*index != MQ_NONE && same(t, c->communication[*index].task))
-			return MQ_OK;
-	}
-	for (key = key_of(t);; key++) {
-		*index = mq_map_add(&c->map, key);
-		if (*index == c->n_communications) {
-			struct mq_communication m;
-			MQ_TRY(expand(c, t, &m, err));
-			MQ_PUSH(c->arena, c->communication, c->n_communications, c->room, m);
-			break;
-		}
-		if (same(t, c->communication[*index].task)) /* else a hash collision: try the next key */
-			break;
-	}
-	if (collective)
-		c->comm_last[t->comm] = *index;
+	*index = mq_index_put(c->asked, &key, sizeof(key), c->n_communications, &found);
+	if (found)
+		return MQ_OK;
+	MQ_TRY(expand(c, t, &m, err));
+	MQ_PUSH(c->arena, c->communication, c->n_communications, c->room, m);
 	return MQ_OK;
 }
 

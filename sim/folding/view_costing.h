@@ -8,7 +8,7 @@
 #include "maquette/cost.h"
 #include "schedule/events.h"
 #include "schedule/jitter.h"
-#include "maquette/map.h"
+#include "base/index.h"
 #include "schedule/timeline.h"
 #include "costing/predict.h"
 #include "folding/view.h"
@@ -28,8 +28,7 @@ struct mq_costing {
 	double *alone_s;               /* [n_works * n_speeds] seconds of the parts without contention */
 	bool *known;                   /* [n_works * n_speeds] both are filled */
 	const struct mq_members *comm; /* [n_comms] all members, simulated or not */
-	uint32_t *comm_last;           /* [n_comms] its newest communication, or MQ_NONE */
-	struct mq_map map;
+	struct mq_index *asked;        /* mq_communication_key -> communication[] */
 	uint32_t n_communications, room;
 	struct mq_communication *communication;
 	bool uneven; /* folded: replicas of a communication take different times */

@@ -21,6 +21,7 @@
 #include "executors/execute.h"
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"
+#include "maquette/map.h"
 
 /* A communication's flows by position: out[out_first[p] .. out_first[p + 1] - 1] leave position p, in[] enter it. */
 struct roles {

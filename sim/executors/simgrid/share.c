@@ -6,6 +6,7 @@
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"
+#include "maquette/map.h"
 
 bool mq_task_communicates(const struct mq_task *t)
 {
@@ -95,26 +96,27 @@ static void list_devices(struct mq_sharing *f)
 	}
 }
 
-/* Builds the CSR of users per link: counts first, fills then. */
+/* The users of links, before they are sorted by link. */
 struct notes {
 	struct mq_sharing *f;
+	struct mq_arena *arena;
 	uint32_t *stamp; /* [links] 1 + newest user noted */
-	uint32_t user;
-	bool fill;
+	uint32_t user, n, room;
+	struct note {
+		uint32_t link, user;
+	} * note;
 };
 
 static void note_link(uint32_t link, double bytes, void *data)
 {
 	struct notes *n = data;
+	const struct note fresh = { link, n->user };
 
 	(void)bytes;
 	if (n->stamp[link] == n->user + 1)
 		return;
 	n->stamp[link] = n->user + 1;
-	if (n->fill)
-		n->f->link_user[n->f->link_first[link + 1]++] = n->user;
-	else
-		n->f->link_first[link + 2]++;
+	MQ_PUSH(n->arena, n->note, n->n, n->room, fresh);
 }
 
 /* Notes a communication's user at each of its links (fatpipes apart), once per (link, user). Folded: also at its
@@ -159,22 +161,20 @@ static bool adds_no_link(const struct mq_sharing *f, const uint32_t *m)
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
 	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_communications;
-	struct notes notes = { .f = f, .stamp = mq_arena_array(f->arena, n_links, uint32_t) };
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct notes notes = { .f = f,
+			       .arena = &scratch,
+			       .stamp = mq_arena_array(&scratch, n_links, uint32_t),
+			       .note = mq_arena_array(&scratch, 1, struct note),
+			       .room = 1 };
 	uint32_t *first, *by_user;
 
-	mq_csr_make(f->arena, f->n_users, n, f->user_of, NULL, sizeof(*f->user_of), &first, &by_user);
-	f->link_first = mq_arena_array(f->arena, n_links + 2, uint32_t);
+	mq_csr_make(&scratch, f->n_users, n, f->user_of, NULL, sizeof(*f->user_of), &first, &by_user);
 	for (uint32_t k = 0; k < n; k++)
 		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
 			MQ_TRY(note_links(&notes, by_user[k], err));
-	for (uint32_t l = 0; l < n_links; l++)
-		f->link_first[l + 2] += f->link_first[l + 1];
-	f->link_user = mq_arena_array(f->arena, f->link_first[n_links + 1], uint32_t);
-	memset(notes.stamp, 0, (size_t)n_links * sizeof(*notes.stamp));
-	notes.fill = true;
-	for (uint32_t k = 0; k < n; k++)
-		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
-			MQ_TRY(note_links(&notes, by_user[k], err));
+	mq_csr_make(f->arena, n_links, notes.n, &notes.note->link, &notes.note->user, sizeof(*notes.note),
+		    &f->link_first, &f->link_user);
 	return MQ_OK;
 }
 
