@@ -48,7 +48,7 @@ done <<-END
 	gpunet-2 8 GPUNet-2
 END
 record images "$names" \
-	"*100*.conv_eff,V100*.conv_eff_simt,*100*.conv_depthwise,*100*.conv_volume,software:tensorflow-xla-images.layout_passes,software:nvidia-convnets.layout_passes" \
+	"*100*.conv_eff,V100*.conv_eff_simt,*100*.conv_volume,software:tensorflow-xla-images.layout_passes,software:nvidia-convnets.layout_passes" \
 	"NVIDIA's image examples as ten tables, one a network; their runs on several GPUs had no say, but for GPUNet-2's. $note"
 # All runs of each network, for what they cost the host: what the networks give without one of them, here and in
 # the fit above, stands in platforms/fitted-models.csv where it is 2 % or more from the value shipped.

@@ -355,16 +355,12 @@ static double fused_winograd_time(const struct mq_device_calib *d, const struct 
 	return gemm_time(d, &g);
 }
 
-/* Depthwise convolution: no GEMM, hence no tensor cores. Direct kernels reach a small share of the fp32 peak, twice
- * that with two 16-bit channels in a word, as channels last stores them. */
+/* Depthwise convolution: no GEMM, hence no tensor cores; its instructions are in kernel_table.h's table. */
 static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	double flop = 2 * k->m * k->n * k->k * k->count;
-	double peak = d->peak_flops[MQ_FP32] * mq_cost_clock(d) * d->conv_depthwise;
+	double issuing = k->work / (mq_device_int_rate(d) * mq_cost_clock(d));
 
-	if (mq_dtype_size(k->dtype) <= 2 && !(k->layout > 0))
-		peak *= 2;
-	return fmax(flop / peak, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
+	return fmax(issuing, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
 }
 
 /* Tensor cores need channels last; if the software stores channels first, cuDNN converts the tensors before and after
@@ -382,7 +378,7 @@ static double conv_time(const struct mq_device_calib *d, const struct mq_kernel 
 {
 	struct gemm g = conv_gemm(d, k);
 
-	if (k->depthwise && d->kind != MQ_CPU)
+	if (k->work > 0 && d->kind != MQ_CPU)
 		return depthwise_time(d, k);
 	double direct = gemm_time(d, &g);
 	if (!(direct > 0) || !isfinite(direct))
@@ -397,15 +393,15 @@ static double memory_time(const struct mq_device_calib *d, double bytes, double 
 	return bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + fmax(launches, 1) * d->launch_s;
 }
 
-/* Kernels that compute an address for every element, see kernel_table.c. */
+/* Kernels that compute an address for every element, see kernel_table.c, or have few thread blocks. */
 static double worked_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	enum { BLOCKS = 4 }; /* of an SM, of 512 threads each */
 	double moving = k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 	double share = k->blocks > 0 && d->sm_count > 0 ? fmin(1, k->blocks / (BLOCKS * d->sm_count)) : 1;
-	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * mq_cost_clock(d) * share);
+	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * mq_cost_clock(d));
 
-	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
+	return fmax(moving, issuing) / share + fmax(k->launches, 1) * d->launch_s;
 }
 
 /* Attention of a CPU, or of an abstract device without tiles: its GEMMs. A CPU multiplies head by head and skips
@@ -504,7 +500,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_ATTENTION:
 		return attention_time(device, kernel);
 	case MQ_KERNEL_MEMORY:
-		if (kernel->work > 0)
+		if (kernel->work > 0 || kernel->blocks > 0)
 			return worked_time(device, kernel);
 		return memory_time(device, from_memory(device, kernel, device->elementwise_bw_share), kernel->launches);
 	case MQ_KERNEL_EMBEDDING:

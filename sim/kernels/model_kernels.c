@@ -101,14 +101,29 @@ static void dequantize(struct mq_op_work *w)
 		mq_work_pass(w, MQ_KERNEL_COPY, w->weights * w->dequantized_B, modules_of(w) * mq_work_calls(w));
 }
 
+/* Whose kernels run a depthwise convolution: in PyTorch (use_cudnn_depthwise, Convolution.cpp) cuDNN's channels last
+ * and, for most shapes, in fp16, else its own; TensorFlow's channels last, or first. */
+static enum mq_make depthwise_make(const struct mq_op_work *w)
+{
+	bool first = mq_channels_first(w->model, w->software, w->dtype);
+
+	if (!w->software->aten_image_kernels)
+		return first ? MQ_MAKE_XLA : MQ_MAKE_TENSORFLOW;
+	return !first ? MQ_MAKE_FUSED : w->dtype == MQ_FP16 ? MQ_MAKE_FUSED_OLD : MQ_MAKE_NATIVE;
+}
+
 /* Counts the tensor that a convolution reads right after it was written, which the L2 may still hold: forward its
- * input, backward its output's gradient. */
+ * input, backward its output's gradient; and the instructions of a depthwise one, which has a filter per channel. */
 static void hand_over(struct mq_op_work *w, double elems)
 {
 	struct mq_kernel *k = &w->kernel[w->n - 1];
+	enum mq_part part = k->of_weights ? MQ_PART_DEPTHWISE_WEIGHTS : MQ_PART_DEPTHWISE;
 
-	if (k->kind == MQ_KERNEL_CONV)
-		k->reuse_B = k->handed_B = elems * w->size_B;
+	if (k->kind != MQ_KERNEL_CONV)
+		return;
+	k->reuse_B = k->handed_B = elems * w->size_B;
+	if (w->op->n == 1 && w->op->k == w->op->window)
+		k->work = k->flop / 2 * mq_part_work(w->libraries, part, depthwise_make(w), k->phase == MQ_BACKWARD);
 }
 
 static void gemm_kernels(struct mq_op_work *w, bool backward)
@@ -287,6 +302,37 @@ static void add_rereads(const struct mq_op_work *w, bool backward, struct mq_ker
 	k->handed_B = (twice && backward ? 3 : 1) * k->reuse_B;
 }
 
+/* Kernels of PyTorch that are listed for image networks: batch norms in bf16 (else cuDNN's), and products with a number
+ * for each channel, the small input of two. MQ_N_PARTS: none. */
+static enum mq_part image_part(const struct mq_op_work *w)
+{
+	const struct mq_op *op = w->op;
+
+	if (!w->model->image || !w->software->aten_image_kernels)
+		return MQ_N_PARTS;
+	if (op->kind == MQ_OP_NORM && w->dtype == MQ_BF16)
+		return MQ_PART_BATCH_NORM;
+	MQ_EACH_IN(w->model, w->blank.op, e)
+		if (op->kind == MQ_OP_ELEMENTWISE && e->elems < op->output && op->moved_bwd > 4 * op->output)
+			return MQ_PART_CHANNEL_SCALE;
+	return MQ_N_PARTS;
+}
+
+/* Channels last, PyTorch's batch norms go over 256 pixels of 32 channels (or the power of two below) in a block, in at
+ * most 128 blocks for each channel (flexible_launch_configs, Normalization.cuh); a thread loads four pixels at once, so
+ * that two blocks keep an SM as busy as four of other kernels. Lanes beyond the last channel idle. */
+static void spread_norm(struct mq_op_work *w)
+{
+	enum { LANES = 32, PIXELS = 256, MOST = 128, AHEAD = 2 };
+	double channels = fmax(1, w->op->extent[MQ_DIM_OUT]), wide = fmin(LANES, exp2(floor(log2(channels))));
+	double columns = ceil(channels / wide), pixels = w->op->output * w->scale.write / channels;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		w->kernel[i].blocks = AHEAD * columns * fmin(MOST, ceil(pixels / PIXELS));
+		w->kernel[i].work *= columns * wide / channels;
+	}
+}
+
 static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_kind kind)
 {
 	const struct mq_op *op = w->op;
@@ -301,13 +347,17 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
 	elems -= less;
-	if (w->model->image && op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16) {
+	if (image_part(w) != MQ_N_PARTS) {
 		bool first = mq_channels_first(w->model, w->software, w->dtype);
 
-		mq_work_made(w, MQ_PART_BATCH_NORM, first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, op->output * w->scale.write,
+		mq_work_made(w, image_part(w), first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, op->output * w->scale.write,
 			     backward);
+		if (op->kind == MQ_OP_NORM && !first)
+			spread_norm(w);
 		return;
 	}
+	if (op->silu && !backward && w->model->image && w->software->aten_image_kernels) /* in place, of a copy */
+		add_pass(w, op->write * w->scale.write, 2 * w->size_B);
 	struct mq_kernel *k = mq_work_add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->bytes += pool_more_B(w, backward);

@@ -111,7 +111,6 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 		k->launches *= mq_channels_first(w->model, w->software, w->dtype) ? 3 : 2;
 	k->winograd = w->op->winograd;
 	k->volume = w->op->volume;
-	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
 	k->layout = w->op->kind == MQ_OP_CONV && mq_channels_first(w->model, w->software, w->dtype) ?
 			    w->software->layout_passes :
 			    0;

@@ -43,7 +43,7 @@ try 2 'no such device type' fit one.csv --free Z9.gemm_eff -o x
 try 2 'no such field' fit one.csv --free 'A100*.speed' -o x
 try 2 'different values' fit one.csv --free '*.gemm_eff' -o x
 try 2 'must be above 0' fit one.csv --free ib.chunk_B -o x
-try 2 'no prediction of these tables depends on it' fit one.csv --free 'A100*.conv_depthwise' -o x
+try 2 'no prediction of these tables depends on it' fit one.csv --free 'A100*.conv_volume' -o x
 try 2 '0 rows of the tables can be scored' fit one.csv --free T4.gemm_eff -o x
 try 2 'give ENTRY.FIELD' score one.csv --set gemm_eff=1 -o x
 try 2 'a number from 0.001 to 2' score one.csv --set 'A100-SXM*.gemm_eff=3' -o x

@@ -35,8 +35,7 @@ static inline struct mq_device_calib planted(void)
 				     .elementwise_bw_share = MOCK_SWEEP_SHARE,
 				     .conv_eff = MOCK_CONV_EFF,
 				     .conv_eff_simt = MOCK_CONV_EFF,
-				     .conv_volume = 1,
-				     .conv_depthwise = 1 };
+				     .conv_volume = 1 };
 	const struct mq_calib_field *f = mq_calib_device_fields();
 
 	for (; f->name; f++)

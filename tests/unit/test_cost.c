@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "maquette/cost.h"
+#include "kernels/kernel_table.h"
 #include "libraries.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
@@ -374,28 +375,19 @@ static void test_narrow_convolutions(void **state)
 	near(mq_cost_kernel(d, &k), flop * 1.1 / 1e12); /* 80 steps of tensor cores are 10 of these */
 }
 
-/* Depthwise: of the fp32 peak, whatever the tensor cores do; twice that in 16 bits, channels last. */
+/* Depthwise: instructions at half the fp32 peak's rate, whatever the tensor cores do, or bytes. */
 static void test_depthwise(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
-			       .dtype = MQ_TF32,
-			       .m = 1e6,
-			       .n = 1,
-			       .k = 9,
-			       .count = 32,
-			       .launches = 1,
-			       .bytes = 8e6,
-			       .depthwise = true };
-	double flop = 2 * 1e6 * 9 * 32;
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_TF32, .m = 1e6, .n = 1, .k = 9, .count = 32 };
 
 	d->peak_flops[MQ_FP16] = d->peak_flops[MQ_TF32] = 8e12;
-	d->conv_depthwise = .02;
-	near(mq_cost_kernel(d, &k), flop / .02e12);
+	k.bytes = 8e6;
+	k.launches = 1;
+	k.work = 1e10;
+	near(mq_cost_kernel(d, &k), 1e10 / mq_device_int_rate(d));
 	k.dtype = MQ_FP16;
-	near(mq_cost_kernel(d, &k), flop / .04e12);
-	k.layout = 1; /* channels first: they are not beside one another */
-	near(mq_cost_kernel(d, &k), flop / .02e12);
+	near(mq_cost_kernel(d, &k), 1e10 / mq_device_int_rate(d));
 	k.bytes = 1e11;
 	near(mq_cost_kernel(d, &k), 1e11 / 1e12);
 }

@@ -157,14 +157,14 @@ static void test_convolution_kernels(void **state)
 
 	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k), 2);
 	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
-	assert_true(!k[0].of_weights && !k[0].depthwise && !k[0].volume);
+	assert_true(!k[0].of_weights && k[0].work == 0 && !k[0].volume);
 	assert_true(k[1].m == 128 * 9 && k[1].n == 128 && k[1].k == 2 * 28 * 28);
 	assert_true(k[1].of_weights);
 
 	q.model = m = load("efficientnet_b0", 0, &TRAIN);
 	op = op_of(m, "block1.depthwise"); /* 16 x 6 channels, 3 x 3, at 56 x 56 */
 	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k), 1);
-	assert_true(k[0].depthwise && k[0].count == 96 && k[0].m == 2 * 56 * 56 && k[0].k == 9);
+	assert_true(k[0].work > 0 && k[0].count == 96 && k[0].m == 2 * 56 * 56 && k[0].k == 9);
 	assert_true(op_of(load("unet3d", 0, &TRAIN), "down1.conv1")->volume);
 }
 

@@ -153,9 +153,9 @@ static void test_image_networks(void **state)
 	assert_near(kernels(m, &s, &half, "stem.bn", MQ_FORWARD).bytes, library.bytes); /* cuDNN's */
 	struct sum last = forward(m, &s, "stem.bn");
 	assert_near(last.bytes, 6 * elems);
-	assert_near(last.work, 55 * elems);
-	assert_near(last.blocks, 0);
-	s.channels_first = MQ_FIRST_ALL; /* a block for each channel */
+	assert_near(last.blocked, 55 * elems);
+	assert_near(last.blocks, 2 * 2 * 49); /* twice 32 channels by 256 pixels */
+	s.channels_first = MQ_FIRST_ALL;      /* a block for each channel */
 	struct sum first = forward(m, &s, "stem.bn"), back = backward(m, &s, "stem.bn");
 	assert_near(first.bytes, 6 * elems);
 	assert_near(first.work, 53 * elems);
@@ -178,6 +178,35 @@ static void test_image_networks(void **state)
 	assert_near(forward(vgg, &s, "block1.conv1").work, 46 * first_elems);
 	assert_near(backward(vgg, &s, "block1.conv1").work, 28 * first_elems);
 	assert_near(forward(m, &s, "stem").work, 0);
+}
+
+/* EfficientNet: 32 channels of 112 x 112, a filter of 3 x 3 for each; a number scales each. SiLU in place of a copy. */
+static void test_depthwise_networks(void **state)
+{
+	const struct mq_model *m = load("efficientnet_b0", 0, &BF16);
+	const struct mq_train half = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	struct mq_software s = *mq_software_plain();
+	double elems = 32 * 112 * 112, taps = 9 * elems;
+
+	assert_near(forward(m, &s, "block0.depthwise").work, 25 * taps); /* TensorFlow's */
+	assert_near(forward(m, &s, "stem.swish").bytes, 2 * 2 * elems);
+	assert_near(forward(m, &s, "block0.squeeze").bytes, 2 * 2 * elems);
+	s.aten_image_kernels = true; /* PyTorch: cuDNN's channels last, else its own; in fp16 cuDNN's too */
+	assert_near(forward(m, &s, "block0.depthwise").work, 3.6 * taps);
+	assert_near(backward(m, &s, "block0.depthwise").work, (3.6 + 9) * taps);
+	assert_near(forward(m, &s, "stem.swish").bytes, 2 * 2 * 2 * elems);
+	assert_near(backward(m, &s, "stem.swish").bytes, 3 * 2 * elems);
+	assert_near(forward(m, &s, "block0.squeeze").work, 46 * elems);
+	assert_near(backward(m, &s, "block0.squeeze").bytes, (2 + 3 + 1 + 3) * 2 * elems);
+	assert_near(backward(m, &s, "block0.squeeze").work, (46 + 124) * elems);
+	/* 24 channels in columns of 16: a quarter of the lanes idles */
+	assert_near(forward(m, &s, "block1.project.bn").blocked, 55 * 32 * 56 * 56);
+	assert_near(forward(m, &s, "block1.project.bn").blocks, 2 * 2 * 13);
+	s.channels_first = MQ_FIRST_ALL;
+	assert_near(forward(m, &s, "block0.depthwise").work, 24 * taps);
+	assert_near(kernels(m, &s, &half, "block0.depthwise", MQ_BACKWARD).work, (38.5 + 87) * taps);
+	assert_near(backward(m, &s, "block0.squeeze").work, 46 * elems);
+	assert_near(forward(load("resnet50", 0, &BF16), &s, "stage1.block0.conv2").work, 0);
 }
 
 /* Blocks that do not fill the device: 50 of the 4 x 100 that 100 SMs take, an eighth of the speed. */
@@ -223,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_gelu_written_out),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_image_networks),
+		cmocka_unit_test(test_depthwise_networks),
 		cmocka_unit_test(test_few_blocks),
 		cmocka_unit_test(test_no_masters),
 	};

@@ -226,7 +226,7 @@ static void fill_everything(struct mq_schedule *s)
 						    .count = 1,
 						    .winograd = 1.25,
 						    .volume = true,
-						    .depthwise = true,
+						    .work = 2.5,
 						    .of_weights = true,
 						    .of_input = true,
 						    .untimed = true,

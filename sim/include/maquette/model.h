@@ -93,6 +93,7 @@ struct mq_op {
 	bool dropout;     /* ELEMENTWISE: residual addition after dropout */
 	bool gelu;        /* ELEMENTWISE: GELU */
 	bool gated;       /* ELEMENTWISE: gated activation (SwiGLU, GeGLU) */
+	bool silu;        /* ELEMENTWISE of image networks: SiLU, in place where the framework can */
 	uint8_t frozen;   /* enum mq_frozen: its parameters (or those it is tied to) get no gradient; if its backward
 			   * amounts are 0 too, nothing before it is trained */
 	uint8_t adapter;  /* enum mq_adapter; with MQ_ADAPTER_IN `dropout` is on its input */

@@ -14,7 +14,7 @@
 #define OP(field)    { #field, offsetof(struct mq_op, field) }
 #define MODEL(field) { #field, offsetof(struct mq_model, field) }
 const struct mq_graph_field mq_graph_flags[] = {
-	OP(volume), OP(causal), OP(fused), OP(scaled), OP(rms), OP(dropout), OP(gelu), OP(gated), { NULL, 0 }
+	OP(volume), OP(causal), OP(fused), OP(scaled), OP(rms), OP(dropout), OP(gelu), OP(gated), OP(silu), { NULL, 0 }
 };
 const struct mq_graph_field mq_graph_sizes[] = {
 	{ "layers", offsetof(struct mq_model, n_layers) }, MODEL(hidden), MODEL(heads), MODEL(kv_heads), MODEL(head_dim),
