@@ -410,7 +410,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	return !strncmp(head, "{\"format\":\"maquette-graph\"", 26);
+	return *head == '{' && strstr(head, "\"maquette-graph\"");
 }
 
 const struct mq_format mq_format_graph = {
