@@ -383,6 +383,12 @@ static enum mq_status add_traces(struct calibrate *c, const char *const *path, u
 	in->n_devices = in->observed.call[in->observed.n - 1].schedule->n_devices;
 	if (in->trace->gpu)
 		in->type = gpu_type(in->trace->gpu, c->arena);
+	uint32_t gpus = in->trace->gpus > 1 ? in->trace->gpus : 8; /* a process that sees one GPU does not tell */
+	if (!c->link_class && in->n_devices > gpus)
+		return mq_bad(err,
+			      "%s: calls of %u ranks, where a machine has %u GPUs: name the class of the links "
+			      "between machines with --link-class",
+			      path[0], in->n_devices, gpus);
 	if (!c->link_class && in->trace->compute_capability > 0)
 		c->link_class = mq_arena_printf(c->arena, "nvlink-sm%.0f", in->trace->compute_capability);
 	return MQ_OK;

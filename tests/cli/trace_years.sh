@@ -15,6 +15,8 @@ for year in 2021 2022 2023 2024; do
 	for part in 300 3000 15000; do head -c $part y$year.0.json >cut.json; try 2 "cut.json: cut short after byte $part" calibrate --from cut.json -o x.json; done
 	head -c -3 y$year.0.json >cut.json; try 2 'cut.json: cut short after byte' calibrate --from cut.json -o x.json
 	head -c -200 y$year.1.json.gz >cut.json.gz; try 2 'cut.json.gz: (cannot be unpacked|cut short) after byte' calibrate --from cut.json.gz -o x.json
+	sed 's/"world_size": 2/"world_size": 128/; s/\[0, 1\]/[0, 64]/; s/"Group size": 2/"Group size": 128/' y$year.0.json >far.json
+	"$M" calibrate --from far.json -o x.json 2>&1 >/dev/null | grep -o 'calls of 128 ranks, where a machine has 8 GPUs'
 	try 2 'both of rank 0' calibrate --from y$year.0.json --from y$year.0.json -o x.json
 done
 finish

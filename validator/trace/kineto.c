@@ -34,7 +34,6 @@ struct text {
 struct reader {
 	struct mq_trace *trace;
 	int level, events_level, device_level, world_level, args_level;
-	uint32_t n_devices;
 	char root_key[KEY_B], key[KEY_B];
 	/* The current event. */
 	struct mq_event event;
@@ -245,7 +244,7 @@ static enum place place_of(const struct reader *r)
 	if (r->events_level && r->level == r->events_level + 1)
 		return IN_EVENT;
 	if (r->device_level && r->level == r->device_level + 1)
-		return r->n_devices == 1 ? IN_DEVICE : NOWHERE;
+		return r->trace->gpus == 1 ? IN_DEVICE : NOWHERE;
 	if (r->world_level && r->level == r->world_level)
 		return IN_WORLD;
 	return NOWHERE;
@@ -373,7 +372,7 @@ static int on_map(void *context)
 	else if (r->events_level && r->level == r->events_level + 2 && !strcmp(r->key, "args"))
 		r->args_level = r->level;
 	else if (r->device_level && r->level == r->device_level + 1)
-		r->n_devices++;
+		r->trace->gpus++;
 	else if (r->level == 2 && !strcmp(r->root_key, "distributedInfo"))
 		r->world_level = r->level;
 	return 1;

@@ -65,7 +65,8 @@ struct mq_trace {
 	uint32_t rank, world; /* MQ_NONE, 0 = unknown */
 	bool untimed;         /* only durations are known: events are placed one after another */
 	uint64_t n_read;      /* events in the file, kept or not */
-	/* The first device's properties; 0, NULL = unknown. */
+	/* The number of GPUs that the process sees, and properties of the first one; 0, NULL = unknown. */
+	uint32_t gpus;
 	const char *gpu;
 	double memory_B, sms, compute_capability;
 	struct mq_map *names_map;
