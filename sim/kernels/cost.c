@@ -212,7 +212,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 	if (p->scaling == MQ_SCALING_MX && !applies_scales(device))
 		return INFINITY;
 	enum mq_dtype dtype = p->dtype;
-	double m = p->m, n = p->n, k = p->k, count = p->count;
+	double m = p->m, n = p->n, k = p->k, calls = p->apart ? p->count : 1, count = p->count / calls;
 	const double fp8[MQ_N_SCALINGS] = { device->gemm_fp8, device->gemm_token, device->gemm_block, device->gemm_mx,
 					    device->gemm_nv };
 	struct gemm g = gemm_of(device, dtype, m, n, k);
@@ -243,7 +243,7 @@ static double product_time(const struct mq_device_calib *device, const struct mq
 	} else if (!rows_at(&g, 16)) { /* loads of 16 bytes need rows of 8 elements; other rows take smaller loads */
 		g.eff *= device->gemm_misaligned * (rows_at(&g, 4) ? 1 : device->gemm_odd);
 	}
-	return gemm_time(device, &g);
+	return calls * gemm_time(device, &g);
 }
 
 double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,

@@ -377,14 +377,25 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
  *   sorted by expert after the exchange, and back before the next      a read and a write each, in both passes
  *   read again for the gradient of the routing weights                 a read, backward, on the way back
  *   padded to whole blocks of an fp8 GEMM, and unpadded                a read and a write each, in both passes
- * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding). */
+ * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding).
+ * Eager experts instead find their tokens by a mask, each: a cast, nonzero (3 kernels) and the gather, then nonzero and
+ * the scatter into all tokens. Backward the gradient of all tokens is copied and the expert's part cleared and gathered
+ * (4 kernels); the gather's is scattered by sorting (8) into zeros and added to the other experts'. Those go over all
+ * tokens for each expert (transformers 4.38, SwitchTransformersSparseMLP, on PyTorch 2's autograd). */
 static void exchange_kernels(struct mq_op_work *w, bool backward)
 {
+	enum { FOUND = 5, PUT = 4, PUT_BACK = 4, FOUND_BACK = 10, COPIED = 2, ADDED = 4 };
 	const struct mq_op *op = w->op;
 	double scale = fmax(w->scale.read, w->scale.write);
-	double copies = fmax(op->read, op->write) * w->load, elems = fmin(op->read, op->write) + copies;
+	bool out = op->kind == MQ_OP_DISPATCH;
+	double tokens = out ? op->read : op->write, copies = (out ? op->write : op->read) * w->load;
+	double elems = tokens + copies, looped = 0;
 
-	if (!w->software->fused_experts) {
+	if (w->software->eager_experts) {
+		looped = w->model->experts * w->scale.count;
+		elems += backward ? tokens * looped * (out ? ADDED : COPIED) : 0;
+		looped *= backward ? out ? FOUND_BACK : PUT_BACK : out ? FOUND : PUT;
+	} else if (!w->software->fused_experts) {
 		elems += 2 * copies;
 		elems += backward && op->kind == MQ_OP_COMBINE ? copies : 0;
 		elems += w->fp8 ? 2 * copies : 0;
@@ -392,7 +403,7 @@ static void exchange_kernels(struct mq_op_work *w, bool backward)
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
 	k->bytes = elems * scale * w->size_B * w->traffic;
 	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
-	k->launches = op->kernels;
+	k->launches = op->kernels + looped;
 }
 
 static void add_steps(struct mq_op_work *w, const double mnk[3], double flop, double elems)

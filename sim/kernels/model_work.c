@@ -104,6 +104,7 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 	k->k = mnk[2];
 	k->count = (w->op->count > 0 ? w->op->count : 1) * w->scale.count;
 	k->grouped = k->kind == MQ_KERNEL_GEMM && k->count > 1 && mq_op_of_experts(w->op);
+	k->apart = k->grouped && w->software->eager_experts;
 	k->flop = flop;
 	k->bytes = elems * mq_dtype_size(k->dtype);
 	k->launches = w->op->kernels * mq_work_calls(w);

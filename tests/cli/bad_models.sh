@@ -19,6 +19,7 @@ bad_file $c/huggingface/negative.json '"model_type" is missing'
 bad_file $c/huggingface/overflow.json 'overflow'
 bad_file $c/huggingface/types.json '"hidden_size" is an array; give a whole number'
 bad_file $c/huggingface/t5_types.json '"num_layers" is an array; give a whole number'
+bad_file $c/huggingface/switch.json '"decoder_sparse_step" gives moe_every=4, another key moe_every=2'
 bad_file $c/huggingface/flux_types.json '"guidance_embeds" is a number; give true or false'
 bad_file $c/huggingface/heads.json 'hidden=33 is not a multiple of heads=4'
 bad_file $c/onnx/attention.onnx "axis 1 of input 'ids', length is left open; give --seq N"

@@ -11,8 +11,13 @@ done
 # MLPerf's RetinaNet: torchvision's ResNeXt-50 without its head 22979904, pyramid 918272 + 1770240 + 1180160, classes
 # 4 x 590080 + 5476680, boxes 4 x 590080 + 82980.
 [ "$("$M" model retinanet | sed -n 's/^parameters //p')" = $((22979904 + 918272 + 1770240 + 1180160 + 2360320 + 5476680 + 2360320 + 82980)) ] || bad=1
+# Switch (T5 with experts in every second block): 6 x 4 and 6 x 8 matrices of attention, a table of positions a side,
+# 6 feed-forward parts, 6 of 8 experts and a router, norms; an expert takes 2 of the 4 tokens that choose it.
+"$M" model t5:size=small,experts=8,capacity=2,moe_every=2 --seq 32 --csv switch.csv >/dev/null
+[ "$(grep -c 'experts.up,gemm,forward,[0-9]*,2,2048,512,8,' switch.csv)" = 6 ] || bad=1
+[ "$("$M" model t5:size=small,experts=8,moe_every=2 --seq 32 | sed -n 's/^parameters //p')" = $((32128 * 512 + 18 * 4 * 512 * 512 + 2 * 32 * 8 + 6 * 2 * 512 * 2048 + 6 * (8 * 2 * 512 * 2048 + 8 * 512) + 32 * 512)) ] || bad=1
 # A model written as a graph is the same model, in both modes and at another sequence length.
-for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host" "sd-v2-unet:text=frozen"; do
+for m in "t5:size=small,experts=4,capacity=4,moe_every=2 --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host" "sd-v2-unet:text=frozen"; do
 	"$M" model $m --graph g.jsonl >/dev/null
 	for more in "--seq 32" "--seq 48 --mode infer"; do
 		[[ $m == *--seq* ]] || more=${more#--seq ??} # images have no sequences

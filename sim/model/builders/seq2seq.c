@@ -34,6 +34,10 @@ static const struct mq_opt opts[] = {
 	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
 	DIM(ffn, 1e8, "inner width of the feed-forward part; default 4 hidden"),
 	DIM(vocab, 1e8, "vocabulary"),
+	DIM(experts, 100000, "experts of a layer that has them (Switch; Fedus et al. 2022)"),
+	DIM(top_k, 1000, "experts that a token visits"),
+	DIM(capacity, 1e8, "tokens of a sample that an expert takes, the rest passes by it; default: all"),
+	DIM(moe_every, 10000, "every so many blocks of a side have experts, from the last of these on"),
 	DIM(seq, 1e8, "tokens that the encoder reads"),
 	OWN(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
 	MQ_U32(struct options, bins, 80, 1, 1e5, "whisper: frequencies of a frame"),
@@ -76,6 +80,9 @@ static enum mq_status complete(struct stacks *s, struct options *p, const struct
 	t->fused = mq_model_fuses(request, t->fused);
 	t->post_norm = !s->t5 && !s->whisper;
 	t->relu = !s->bart && !s->whisper;
+	t->top_k = t->experts ? mq_either(t->top_k, 1) : 0;
+	if (t->moe_every && t->layers % t->moe_every) /* layers are counted on from the encoder to the decoder */
+		return mq_bad(err, "%s: layers=%u is not a multiple of moe_every=%u", what, t->layers, t->moe_every);
 	MQ_TRY(mq_transformer_check(t, what, err));
 	s->q = (double)t->heads * t->head_dim;
 	return MQ_OK;

@@ -134,6 +134,24 @@ static enum mq_status read_option(const struct mq_json_at *at, const struct mq_c
 	return MQ_OK;
 }
 
+/* Two keys of one option (both sides of an encoder and decoder) must agree. */
+static enum mq_status add_option(const struct mq_json_at *at, const struct mq_csv *rows, uint32_t i, const char *value,
+				 struct mq_arena *arena, const char **list, struct mq_err *err)
+{
+	const char *option = mq_csv_word(rows, i, "option"), *word, *rest = *list;
+	const char *pair = mq_arena_printf(arena, "%s=%s", option, value);
+
+	while ((word = mq_text_next(&rest, ",", arena))) {
+		if (!strcmp(word, pair))
+			return MQ_OK;
+		if (!strncmp(word, pair, strlen(option) + 1))
+			return mq_bad(err, "%s: \"%s\" gives %s, another key %s: such layers are not modelled",
+				      at->path, mq_csv_word(rows, i, "key"), pair, word);
+	}
+	*list = mq_arena_printf(arena, "%s%s%s", *list, **list ? "," : "", pair);
+	return MQ_OK;
+}
+
 static enum mq_status refuse_layers(const struct mq_json_at *at, struct mq_err *err)
 {
 	static const char *const keys[] = { "use_swiglu_ffn", "dual_attention_layers" };
@@ -164,8 +182,7 @@ static enum mq_status build_other(const struct mq_json_at *at, const char *type,
 		name = mq_csv_word(&rows, i, "model");
 		MQ_TRY(read_option(at, &rows, i, arena, &value, err));
 		if (*value)
-			list = mq_arena_printf(arena, "%s%s%s=%s", list, *list ? "," : "",
-					       mq_csv_word(&rows, i, "option"), value);
+			MQ_TRY(add_option(at, &rows, i, value, arena, &list, err));
 	}
 	if (!name)
 		return MQ_OK;

@@ -245,10 +245,11 @@ static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, 
 
 static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
+	double taken = t->capacity ? t->capacity * (double)t->experts / net->rows : t->top_k;
 	const struct mq_experts e = { .hidden = t->hidden,
 				      .ffn = t->ffn,
 				      .experts = t->experts,
-				      .top_k = t->top_k,
+				      .top_k = fmin(t->top_k, taken),
 				      .latent = t->latent,
 				      .activation = activation_of(t),
 				      .clamp = t->clamp };

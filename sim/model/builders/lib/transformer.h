@@ -29,6 +29,7 @@ struct mq_transformer {
 	uint32_t token_types;                /* rows of BERT's segment table */
 	uint32_t relative;                   /* rows of the table of relative positions, per head (T5) */
 	uint32_t experts, top_k;             /* 0 = dense */
+	uint32_t capacity;                   /* tokens of a sample that an expert takes; 0 = all that choose it */
 	uint32_t expert_groups, group_limit; /* see mq_model */
 	uint32_t shared_ffn;                 /* width of the shared experts, which every token visits */
 	uint32_t dense_layers;               /* first layers without experts */
