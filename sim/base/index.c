@@ -7,7 +7,7 @@
 struct entry {
 	struct entry *next; /* of the same hash */
 	size_t size;
-	uint32_t value;
+	void *value;
 	unsigned char bytes[];
 };
 
@@ -41,7 +41,7 @@ uint64_t mq_index_hash(uint64_t hash, const void *bytes, size_t size)
 	return mq_hash(hash, (const char *)bytes + at, size - at);
 }
 
-uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
+void *mq_index_value(struct mq_index *index, const void *bytes, size_t size, size_t value_size, bool *found)
 {
 	*found = true;
 	if (index->last && index->last->size == size && !memcmp(index->last->bytes, bytes, size))
@@ -56,10 +56,21 @@ uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, ui
 			return e->value;
 		}
 	struct entry *e = mq_arena_alloc(index->arena, sizeof(*e) + size);
-	*e = (struct entry){ .next = index->entry[at], .size = size, .value = fresh };
+	*e = (struct entry){ .next = index->entry[at],
+			     .size = size,
+			     .value = mq_arena_array(index->arena, value_size, char) };
 	if (size)
 		memcpy(e->bytes, bytes, size);
 	index->entry[at] = index->last = e;
 	*found = false;
-	return fresh;
+	return e->value;
+}
+
+uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
+{
+	uint32_t *number = mq_index_value(index, bytes, size, sizeof(*number), found);
+
+	if (!*found)
+		*number = fresh;
+	return *number;
 }

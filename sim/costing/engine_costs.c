@@ -13,12 +13,8 @@ struct asked {
 	struct mq_question q;
 	struct mq_arena *arena;
 	const struct mq_model *padded[PADDED]; /* by parts of the vocabulary, padded as in lowering; made on demand */
-	struct mq_index *index;                /* request -> answer */
-	uint32_t n_answers, room;
-	double *answer;                /* seconds, NaN = none */
-	struct mq_index *memory_index; /* request -> memory */
-	uint32_t n_memories, memory_room;
-	struct mq_op_memory *memory;
+	struct mq_index *index;                /* request -> seconds, NaN = none */
+	struct mq_index *memory_index;         /* request -> mq_op_memory */
 	struct mq_low *stage[MQ_N_RECOMPUTES]; /* see stage_of */
 	uint32_t device;                       /* the device of memory queries: the first GPU, else the first device */
 };
@@ -66,11 +62,11 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 /* The slot of the answer to a request, by its bytes; *known: the answer is there. */
 static double *slot(struct asked *a, const void *key, size_t size, bool *known)
 {
-	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);
+	double *answer = mq_index_value(a->index, key, size, sizeof(*answer), known);
 
 	if (!*known)
-		MQ_PUSH(a->arena, a->answer, a->n_answers, a->room, NAN);
-	return &a->answer[at];
+		*answer = NAN;
+	return answer;
 }
 
 static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
@@ -190,12 +186,10 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		key[5 + d] = split[d];
-	uint32_t at = mq_index_put(a->memory_index, key, sizeof(key), a->n_memories, &known);
-	if (!known) {
-		struct mq_op_memory fresh = find_memory(a, low, op, split, samples, sync, dp);
-		MQ_PUSH(a->arena, a->memory, a->n_memories, a->memory_room, fresh);
-	}
-	*memory = a->memory[at];
+	struct mq_op_memory *answer = mq_index_value(a->memory_index, key, sizeof(key), sizeof(*answer), &known);
+	if (!known)
+		*answer = find_memory(a, low, op, split, samples, sync, dp);
+	*memory = *answer;
 }
 
 static bool collective(void *context, const struct mq_coll_request *rq, double *seconds)

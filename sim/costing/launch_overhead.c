@@ -44,13 +44,10 @@ struct moment {
 /* Each work and each collective is costed once. */
 struct hosts {
 	struct mq_low *low;
-	struct mq_arena arena;  /* of the cached answers */
-	struct mq_index *known; /* work and device type -> parts[] */
-	struct mq_cost_parts *parts;
-	struct mq_index *alone; /* collectives -> alone_s[] */
-	double *alone_s;
-	struct mq_index *called; /* work and call_s -> works of the schedule */
-	uint32_t n_known, known_room, n_alone, alone_room;
+	struct mq_arena arena;       /* of the cached answers */
+	struct mq_index *known;      /* work and device type -> mq_cost_parts */
+	struct mq_index *alone;      /* collectives -> seconds */
+	struct mq_index *called;     /* work and call_s -> works of the schedule */
 	const struct mq_template *t; /* the current one */
 	uint32_t *first, *own;       /* CSR: its tasks by device, in order */
 	struct paced *paced;         /* [its tasks] of one stretch */
@@ -78,13 +75,12 @@ static struct mq_cost_parts parts_of(struct hosts *h, const struct mq_task *t)
 	uint32_t calib = h->low->q.cluster->device[h->low->prog.schedule->device[t->device]].calib;
 	uint32_t key[] = { t->work, calib };
 	bool found;
-	uint32_t id = mq_index_put(h->known, key, sizeof(key), h->n_known, &found);
+	struct mq_cost_parts *parts = mq_index_value(h->known, key, sizeof(key), sizeof(*parts), &found);
 
 	w.n_kernels = kernels_of(&w);
 	if (!found)
-		MQ_PUSH(&h->arena, h->parts, h->n_known, h->known_room,
-			mq_cost_parts(&h->low->q.calib->device[calib], &w));
-	return h->parts[id];
+		*parts = mq_cost_parts(&h->low->q.calib->device[calib], &w);
+	return *parts;
 }
 
 /* Time of a collective alone; 0 if it has no route, an error that the executor reports. */
@@ -109,11 +105,11 @@ static double alone_s(struct hosts *h, const struct mq_task *t)
 	bool found;
 
 	key.root = MQ_NONE;
-	uint32_t id = mq_index_put(h->alone, &key, sizeof(key), h->n_alone, &found);
+	double *seconds = mq_index_value(h->alone, &key, sizeof(key), sizeof(*seconds), &found);
 
 	if (!found)
-		MQ_PUSH(&h->arena, h->alone_s, h->n_alone, h->alone_room, predict(h->low, t));
-	return h->alone_s[id];
+		*seconds = predict(h->low, t);
+	return *seconds;
 }
 
 /* Host time to agree on a collective first (torch_distributed_debug_us). Left out for gradients: a few calls a step. */

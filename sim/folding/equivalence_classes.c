@@ -502,15 +502,13 @@ enum mq_status mq_replica_flows_times(struct mq_replica_flows *rf, const struct 
 		if (times->any_root)
 			return MQ_OK;
 	}
-	uint32_t at = mq_index_put(rf->known, &key, sizeof(key), rf->n_times, &found);
+	struct mq_replica_flow_times *known = mq_index_value(rf->known, &key, sizeof(key), sizeof(*known), &found);
 
 	if (!found) {
-		struct mq_replica_flow_times fresh = { .same = true };
-
-		MQ_PUSH(rf->arena, rf->times, rf->n_times, rf->times_room, fresh);
-		MQ_TRY(find_times(rf, t, &rf->times[at], err));
+		known->same = true;
+		MQ_TRY(find_times(rf, t, known, err));
 	}
-	*times = rf->times[at];
+	*times = *known;
 	return MQ_OK;
 }
 

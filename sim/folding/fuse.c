@@ -31,10 +31,8 @@ struct fuser {
 	struct mq_err *err;
 	struct mq_arena *arena;
 	struct users *users;    /* [links] */
-	struct mq_index *fixed; /* collectives whose fixed time is known -> fixed_s[] */
-	uint32_t n_fixed, fixed_room;
-	double *fixed_s;
-	uint32_t calib; /* of the current device; MQ_NONE: none yet */
+	struct mq_index *fixed; /* collectives -> their fixed time, NaN: they have none */
+	uint32_t calib;         /* of the current device; MQ_NONE: none yet */
 	struct mq_device_calib at;
 	uint32_t n_works;
 	double *work_s;            /* [n_works] duration on it, NaN until computed */
@@ -162,12 +160,10 @@ static enum mq_status known_time(struct fuser *f, const struct mq_task *t, doubl
 	}
 	if (t->kind != MQ_TASK_COLLECTIVE || t->group)
 		return MQ_OK;
-	uint32_t at = mq_index_put(f->fixed, key, sizeof(key), f->n_fixed, &found);
-	if (!found) {
-		MQ_PUSH(f->arena, f->fixed_s, f->n_fixed, f->fixed_room, NAN);
-		MQ_TRY(find_fixed(f, t, &f->fixed_s[at]));
-	}
-	*seconds = f->fixed_s[at];
+	double *fixed_s = mq_index_value(f->fixed, key, sizeof(key), sizeof(*fixed_s), &found);
+	if (!found)
+		MQ_TRY(find_fixed(f, t, fixed_s));
+	*seconds = *fixed_s;
 	return MQ_OK;
 }
 

@@ -160,24 +160,19 @@ static void translate(struct mq_replica_flows *rf, const uint32_t *own, uint32_t
 
 /* Groups of equal placement share flows between members: a call is expanded once for them, as a closed ring for any
  * root. */
-enum mq_status mq_replica_flows_expand(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i, uint32_t *at,
-				       struct mq_err *err)
+enum mq_status mq_replica_flows_expand(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i,
+				       struct mq_coll_flows **flows, struct mq_err *err)
 {
 	uint32_t n = rf->fold->comm[t->comm].n;
 	struct mq_coll_request rq = mq_coll_request_of(t, n, rf->rank);
-	struct mq_coll_flows flows;
 	bool found;
 
 	translate(rf, rf->fold->comm[t->comm].rank, n, rf->bases[t->comm].base[i]);
 	uint64_t key[] = { placement(rf->cluster, rf->rank, n), n, t->coll, t->dtype, t->algo, t->proto, 0 };
 	rq.closed = true;
 	memcpy(&key[6], &t->bytes, sizeof(key[6]));
-	*at = mq_index_put(rf->expanded, key, sizeof(key), rf->n_flows, &found);
-	if (!found) {
-		MQ_TRY(mq_collective_expand(rf->cluster, rf->calib, &rq, rf->arena, &flows, err));
-		MQ_PUSH(rf->arena, rf->flows, rf->n_flows, rf->flows_room, flows);
-	}
-	return MQ_OK;
+	*flows = mq_index_value(rf->expanded, key, sizeof(key), sizeof(**flows), &found);
+	return found ? MQ_OK : mq_collective_expand(rf->cluster, rf->calib, &rq, rf->arena, *flows, err);
 }
 
 /* The route on the first zone's links at the same places. */
@@ -194,36 +189,36 @@ static const struct mq_route *in_first_zone(const struct mq_replica_flows *rf, c
 }
 
 /* Finds the routes of the flows that begin in the first zone. */
-static enum mq_status find_routes(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i, uint32_t at,
+static enum mq_status find_routes(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i,
 				  struct mq_replica_flow *replica, struct mq_err *err)
 {
-	const uint32_t key[] = { at, t->comm, i },
-		       n_here = rf->bases[t->comm].spans ? replica->n / rf->n_zones : replica->n;
+	const uint64_t key[] = { (uintptr_t)replica->all, (uint64_t)t->comm << 32 | i };
+	uint32_t n_here = rf->bases[t->comm].spans ? replica->n / rf->n_zones : replica->n;
 	bool found;
-	uint32_t known = mq_index_put(rf->routed, key, sizeof(key), rf->n_routes, &found);
+	struct mq_routed *routed = mq_index_value(rf->routed, key, sizeof(key), sizeof(*routed), &found);
 
 	if (!found) {
 		struct mq_flow *flow = mq_arena_array(rf->arena, replica->n_all, struct mq_flow);
 		const struct mq_route **route = mq_arena_array(rf->arena, replica->n_all, const struct mq_route *);
-		struct mq_routed routed = { .flow = flow, .route = route };
 
 		for (uint32_t f = 0; f < replica->n_all; f++) {
 			const struct mq_flow *one = &replica->all[f];
 
 			if (one->src >= n_here)
 				continue;
-			flow[routed.n] = *one;
+			flow[routed->n] = *one;
 			MQ_TRY(mq_cluster_route(rf->cluster, replica->rank[one->src], replica->rank[one->dst],
-						&route[routed.n], err));
+						&route[routed->n], err));
 			if (one->dst >= n_here)
-				route[routed.n] = in_first_zone(rf, route[routed.n]);
-			routed.n++;
+				route[routed->n] = in_first_zone(rf, route[routed->n]);
+			routed->n++;
 		}
-		MQ_PUSH(rf->arena, rf->routes, rf->n_routes, rf->routes_room, routed);
+		routed->flow = flow;
+		routed->route = route;
 	}
-	replica->n_flows = rf->routes[known].n;
-	replica->flow = rf->routes[known].flow;
-	replica->route = rf->routes[known].route;
+	replica->n_flows = routed->n;
+	replica->flow = routed->flow;
+	replica->route = routed->route;
 	return MQ_OK;
 }
 
@@ -251,19 +246,20 @@ static void open_ring(struct mq_replica_flows *rf, const struct mq_task *t, stru
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *rf, const struct mq_task *t, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err)
 {
-	uint32_t pair[2], at;
+	struct mq_coll_flows *flows;
+	uint32_t pair[2];
 	double alone_s;
 
 	*replica = (struct mq_replica_flow){ .n = 2, .rank = rf->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
-		MQ_TRY(mq_replica_flows_expand(rf, t, i, &at, err));
+		MQ_TRY(mq_replica_flows_expand(rf, t, i, &flows, err));
 		replica->n = rf->fold->comm[t->comm].n;
-		replica->latency_s = rf->flows[at].latency_s;
-		replica->alone_s = rf->flows[at].alone_s;
-		replica->channels = rf->flows[at].channels;
-		replica->n_all = rf->flows[at].n_flows;
-		replica->all = rf->flows[at].flow;
-		MQ_TRY(find_routes(rf, t, i, at, replica, err));
+		replica->latency_s = flows->latency_s;
+		replica->alone_s = flows->alone_s;
+		replica->channels = flows->channels;
+		replica->n_all = flows->n_flows;
+		replica->all = flows->flow;
+		MQ_TRY(find_routes(rf, t, i, replica, err));
 		if (mq_coll_has_root(t->coll))
 			open_ring(rf, t, replica);
 		return MQ_OK;

@@ -45,19 +45,13 @@ struct mq_replica_flows {
 	struct mq_arena *arena;
 	struct mq_bases *bases;    /* [comms] */
 	bool *uncontended;         /* [links] cannot fill up (uncontended.c) */
-	struct mq_index *expanded; /* calls by kind and by their members' placement -> flows[] */
-	uint32_t n_flows, flows_room;
-	struct mq_coll_flows *flows;
-	struct mq_index *routed; /* (flows[], group, replica) -> routes[] */
-	uint32_t n_routes, routes_room;
-	struct mq_routed *routes;
-	uint32_t zone, n_zones; /* positions of every stage in a zone */
-	const uint32_t *home;   /* [links] the first zone's link at the same place; NULL = one zone */
-	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
-	uint32_t n_times, times_room;
-	struct mq_replica_flow_times *times;
-	uint32_t *rank;     /* of the newest replica */
-	struct mq_flow one; /* of the newest send */
+	struct mq_index *expanded; /* calls by kind and by their members' placement -> mq_coll_flows */
+	struct mq_index *routed;   /* flows, group and replica -> mq_routed */
+	uint32_t zone, n_zones;    /* positions of every stage in a zone */
+	const uint32_t *home;      /* [links] the first zone's link at the same place; NULL = one zone */
+	struct mq_index *known;    /* requests -> mq_replica_flow_times (equivalence_classes.c) */
+	uint32_t *rank;            /* of the newest replica */
+	struct mq_flow one;        /* of the newest send */
 	const struct mq_route *one_route;
 	uint32_t chain_room; /* of chain, the flows of the newest broadcast or reduce */
 	struct mq_flow *chain;
@@ -76,10 +70,10 @@ enum mq_status mq_replica_flows_zones(struct mq_replica_flows *replicas, const s
 
 /* For the files of folding alone: fills pair[] with the ranks of a send or recv, the sender first. */
 void mq_replica_flows_ends(const struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t pair[2]);
-/* For the files of folding alone: fills rank[] with the members of replica i of a collective; its flows are
- * flows[*at]. */
+/* For the files of folding alone: fills rank[] with the members of replica i of a collective, and *flows with its
+ * flows. */
 enum mq_status mq_replica_flows_expand(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
-				       uint32_t *at, struct mq_err *err);
+				       struct mq_coll_flows **flows, struct mq_err *err);
 
 /* The number of replicas of a send, recv or collective that begin in the first zone; 0: the group's translations do not
  * cover all positions of its members' classes. */

@@ -143,7 +143,8 @@ static bool flows_rotate(const struct mq_coll_flows *flows, uint32_t n, uint32_t
 static enum mq_status is_same_in_zones(const struct zoning *z, struct mq_replica_flows *rf, const struct mq_task *t,
 				       bool *same, struct mq_err *err)
 {
-	uint32_t pair[2], at;
+	struct mq_coll_flows *flows;
+	uint32_t pair[2];
 
 	if (t->kind != MQ_TASK_COLLECTIVE) {
 		mq_replica_flows_ends(rf, t, pair);
@@ -156,8 +157,8 @@ static enum mq_status is_same_in_zones(const struct zoning *z, struct mq_replica
 	*same = !mq_coll_has_root(t->coll) && (inside || members_rotate(z, group)) &&
 		replicas_rotate(z, group, &rf->bases[t->comm], inside);
 	for (uint32_t i = 0; i < rf->bases[t->comm].n && *same && !inside; i++) {
-		MQ_TRY(mq_replica_flows_expand(rf, t, i, &at, err));
-		*same = flows_rotate(&rf->flows[at], group->n, group->n / z->n);
+		MQ_TRY(mq_replica_flows_expand(rf, t, i, &flows, err));
+		*same = flows_rotate(flows, group->n, group->n / z->n);
 	}
 	return MQ_OK;
 }

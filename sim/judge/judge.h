@@ -19,9 +19,9 @@ struct mq_judge {
 	double first_tasks; /* likewise; > 0: micro-batches may be left out with keep_tasks too */
 	bool time_oom;      /* also times plans that run out of memory; they keep the verdict OOM */
 	double timeout_s;
-	double simulation_s;        /* limit on a run's estimated clock time; 0 = none */
-	struct mq_replays *replays; /* see mq_lower_request */
-	struct mq_jitter jitter;    /* draws > 0: no ranks are folded */
+	double simulation_s;      /* limit on a run's estimated clock time; 0 = none */
+	struct mq_index *replays; /* see mq_lower_request */
+	struct mq_jitter jitter;  /* draws > 0: no ranks are folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
 			     struct mq_result *result, struct mq_err *err);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/index.h"
 #include "base/message.h"
 #include "hardware/change.h"
 #include "executors/simgrid/conductor.h"
@@ -35,7 +36,7 @@ struct server {
 	const void *dump; /* the cluster, before changes, as sent to the main process */
 	size_t dump_size;
 	struct mq_judge judge;
-	struct mq_replays *replays; /* kept for all plans */
+	struct mq_index *replays; /* kept for all plans */
 	struct mq_calib *calib;
 	struct mq_cluster *cluster, *part; /* the whole cluster; the devices that are asked about */
 	uint32_t judged_tasks;             /* in the newest plan's view */
@@ -401,7 +402,7 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
 	mq_platform_start("maquette");
 	MQ_TRY(load_platform(s, err));
-	s->replays = mq_replays_new(&s->arena);
+	s->replays = mq_index_new(&s->arena);
 	if (s->job.asked.model) {
 		MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);

@@ -40,8 +40,6 @@ void mq_low_take_seats(struct mq_low *low)
 		low->prog.seats[i] = *mine;
 	}
 	low->prog.group_index = mq_index_new(&low->scratch);
-	low->prog.n_groups = low->prog.group_room = 0;
-	low->prog.groups = NULL;
 	for (uint32_t t = 0; t < low->moves.n; t++)
 		low->moves.transfer[t].arrival = NULL;
 }
@@ -139,13 +137,9 @@ const struct mq_groups *mq_groups_of(struct mq_low *low, const struct mq_group_r
 	uint32_t config = (uint32_t)(rq->config - low->plan->config);
 	uint32_t key[] = { config, rq->mask, rq->stride, rq->size, rq->by_first, rq->apart };
 	bool found;
-	uint32_t at = mq_index_put(low->prog.group_index, key, sizeof(key), low->prog.n_groups, &found);
+	struct mq_groups *groups = mq_index_value(low->prog.group_index, key, sizeof(key), sizeof(*groups), &found);
 
-	if (!found) {
-		struct mq_groups groups = { 0 };
-
-		list_groups(low, rq, &groups);
-		MQ_PUSH(&low->scratch, low->prog.groups, low->prog.n_groups, low->prog.group_room, groups);
-	}
-	return &low->prog.groups[at];
+	if (!found)
+		list_groups(low, rq, groups);
+	return groups;
 }

@@ -17,10 +17,6 @@
 
 struct mq_allocation_log;
 
-/* Cached results of allocator replays (allocator_replay.h), shared by plans with the same memory per device. */
-struct mq_replays;
-struct mq_replays *mq_replays_new(struct mq_arena *arena);
-
 struct mq_lower_request {
 	const struct mq_question *q;   /* calib: for memory reserves */
 	const struct mq_plan *plan;    /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
@@ -33,7 +29,7 @@ struct mq_lower_request {
 	bool fits_only;                /* a plan that fits needs no exact memory, only that verdict */
 	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
 	bool held;                     /* fill the schedule's `held`, for a replay */
-	struct mq_replays *replays;    /* NULL, or a cache to use and fill */
+	struct mq_index *replays;      /* NULL, or a cache of allocator replays to use and fill */
 	bool alike; /* equal ops share one work, that of the first: for callers that map no kernel back to its op */
 	/* The caller reads only so many tasks of each device, the earliest: no micro-batch is left out of a
 	 * schedule without more. */

@@ -154,43 +154,23 @@ struct replayed {
 	struct mq_allocator_use use;
 };
 
-struct mq_replays {
-	struct mq_arena *arena;
-	struct mq_index *index; /* hash of a replay and its limit -> came_to[] */
-	uint32_t n, room;
-	struct replayed *came_to;
-};
-
-struct mq_replays *mq_replays_new(struct mq_arena *arena)
-{
-	struct mq_replays *r = mq_arena_array(arena, 1, struct mq_replays);
-
-	*r = (struct mq_replays){ .arena = arena, .index = mq_index_new(arena) };
-	return r;
-}
-
 static bool replay_fits(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 			struct mq_allocator_use *use)
 {
-	struct mq_replays *r = low->rq.replays;
 	bool found;
 
-	if (!r)
+	if (!low->rq.replays)
 		return mq_allocator_replay_run(low, replay, limit_B, use);
 	const struct {
 		uint64_t hash[2];
 		double limit_B;
 	} key = { { mq_allocator_replay_hash(replay, 1), mq_allocator_replay_hash(replay, 2) }, limit_B };
-	uint32_t at = mq_index_put(r->index, &key, sizeof(key), r->n, &found);
+	struct replayed *known = mq_index_value(low->rq.replays, &key, sizeof(key), sizeof(*known), &found);
 
-	if (!found) {
-		struct replayed fresh;
-
-		fresh.fits = mq_allocator_replay_run(low, replay, limit_B, &fresh.use);
-		MQ_PUSH(r->arena, r->came_to, r->n, r->room, fresh);
-	}
-	*use = r->came_to[at].use;
-	return r->came_to[at].fits;
+	if (!found)
+		known->fits = mq_allocator_replay_run(low, replay, limit_B, &known->use);
+	*use = known->use;
+	return known->fits;
 }
 
 /* Memory that PyTorch's allocator reserves beyond live tensors: as on a device of unlimited memory, or all of the

@@ -208,10 +208,8 @@ struct mq_program {
 	uint32_t *index_of;           /* [cluster devices] schedule index; MQ_NONE = no tasks */
 	struct mq_schedule *schedule; /* devices, communicators, works; mq_low_schedule adds the tasks */
 	struct mq_seats **seats;      /* [n_configs] shared by configs with equal device lists */
-	struct mq_index *group_index; /* requests for groups -> groups[] */
-	uint32_t n_groups, group_room;
-	struct mq_groups *groups;
-	struct mq_members *member; /* [schedule's communicators] all members, if only some devices are active */
+	struct mq_index *group_index; /* requests for groups -> mq_groups */
+	struct mq_members *member;    /* [schedule's communicators] all members, if only some devices are active */
 	uint32_t member_room;
 	struct mq_index *comm_index, *work_index; /* by content */
 	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */

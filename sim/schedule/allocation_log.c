@@ -20,19 +20,17 @@ void mq_allocation_log_add(void *context, enum mq_allocator_event event, enum mq
 	now.event = (uint8_t)event;
 	now.stream = (uint8_t)stream;
 	now.taken = log->n;
-	uint32_t slot = block ? mq_index_put(log->block, &address, sizeof(address), log->n_last, &found) : 0;
-	if (block && !found)
-		MQ_PUSH(log->arena, log->last, log->n_last, log->last_room, log->n);
+	uint32_t *last = block ? mq_index_value(log->block, &address, sizeof(address), sizeof(*last), &found) : NULL;
 	if (event == MQ_BLOCK_TAKEN) {
-		log->last[slot] = log->n;
+		*last = log->n;
 	} else if (block) {
-		const struct mq_allocation_event *taken = &log->event[log->last[slot]];
+		const struct mq_allocation_event *taken = &log->event[*last];
 
 		now.op = taken->op;
 		now.by = log->next.by;
 		now.what = taken->what;
 		now.purpose = taken->purpose;
-		now.taken = log->last[slot];
+		now.taken = *last;
 	}
 	MQ_PUSH(log->arena, log->event, log->n, log->room, now);
 }

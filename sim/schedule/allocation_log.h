@@ -38,8 +38,7 @@ struct mq_allocation_log {
 	double reserve_B; /* device memory outside the allocator */
 	bool played;      /* false: not replayed (inference, CPUs, other enum mq_allocator_kind) */
 	/* private */
-	struct mq_index *block; /* by address */
-	uint32_t *last, n_last, last_room;
+	struct mq_index *block;          /* address -> index of the event that took it last */
 	struct mq_allocation_event next; /* op and purpose of the next block */
 };
 

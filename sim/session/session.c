@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/index.h"
 #include "base/text.h"
 #include "session/session.h"
 #include "hardware/change.h"
@@ -365,7 +366,7 @@ enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *aske
 	if (status != MQ_OK)
 		mq_session_close(s);
 	else
-		s->replays = mq_replays_new(&s->arena);
+		s->replays = mq_index_new(&s->arena);
 	return status;
 }
 

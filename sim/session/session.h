@@ -47,7 +47,7 @@ struct mq_shipped {
 struct mq_session {
 	struct mq_arena arena;
 	struct mq_arena screening;    /* freed after each screen */
-	struct mq_replays *replays;   /* kept for all screens */
+	struct mq_index *replays;     /* kept for all screens */
 	const struct mq_asked *asked; /* the question asked, its open options filled in */
 	struct mq_question q;         /* its pointers lead to fields below or into `arena` */
 	struct mq_model *model;

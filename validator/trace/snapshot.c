@@ -71,20 +71,15 @@ struct block {
 
 struct play {
 	struct mq_arena *arena;
-	struct mq_index *index; /* by address */
-	struct block *block;
-	uint32_t n, room;
+	struct mq_index *index; /* address -> block */
 	double now[MQ_N_SNAPSHOT_PURPOSES];
 };
 
 static struct block *block_at(struct play *p, double address)
 {
 	bool found;
-	uint32_t i = mq_index_put(p->index, &address, sizeof(address), p->n, &found);
 
-	if (!found)
-		MQ_PUSH(p->arena, p->block, p->n, p->room, ((struct block){ 0 }));
-	return &p->block[i];
+	return mq_index_value(p->index, &address, sizeof(address), sizeof(struct block), &found);
 }
 
 static void take(struct play *p, double address, double size, enum mq_snapshot_purpose purpose)
