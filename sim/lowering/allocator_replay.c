@@ -153,7 +153,7 @@ struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t
 {
 	struct mq_allocator_replay *t = mq_arena_array(&low->scratch, 1, struct mq_allocator_replay);
 	uint32_t *local = mq_arena_none(&low->scratch, low->model->n_ops + 1);
-	double master_B = mq_dtype_size(low->train->dtype) < 4 ? low->software->master_B : 0;
+	double master_B = mq_software_master_B(low->software, low->train);
 	double state_B = mq_train_state_B(low->train, master_B, low->software->moment_B);
 
 	t->n_chunks = low->num.n_stages / low->num.n_ranks;

@@ -145,7 +145,7 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	bool steps = train->optimizer != MQ_OPTIMIZER_NONE;
 	if (at->gpu && steps && mq_gathers_new(at->config->sync) && shard > 1)
 		use->fresh_B += bytes;
-	double state_B = elems * mq_train_state_B(train, s->master_B, s->moment_B) / shard;
+	double state_B = elems * mq_train_state_B(train, mq_software_master_B(s, train), s->moment_B) / shard;
 	if (low->plan->offload_optimizer) /* gradients go there in fp32 (DeepSpeed: 16 bytes a parameter in all) */
 		use->host_B += state_B + (steps ? FP32_B * elems / shard : 0);
 	else
@@ -317,7 +317,7 @@ static enum mq_dtype stream_of(const struct here *at)
 }
 
 /* Additional saved bytes of eager ops. In fp32 nothing is cast, so only rotated and repeated heads add. Under autocast
- * a norm saves its input and the product with 1 / rms in fp32, and each GEMM behind it its 16-bit operand. */
+ * a norm saves its input in fp32, op by op the product with 1 / rms too, and each GEMM behind it its 16-bit operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
@@ -332,8 +332,8 @@ static double eager_B(const struct here *at, bool selective)
 		elems += fmax(0, (at->op->m + 2 * at->op->n) * at->op->k * at->op->count - at->op->read);
 	if (!at->gpu || mq_dtype_size(at->low->train->dtype) >= FP32_B)
 		return spread_B(at, elems);
-	if (at->op->kind == MQ_OP_NORM && s->norm == MQ_EAGER && wide)
-		elems += (products_of(at) + (at->op->rms ? 2 : 0)) * at->op->output;
+	if (at->op->kind == MQ_OP_NORM && wide)
+		elems += (products_of(at) + (at->op->rms && s->norm == MQ_EAGER ? 2 : 0)) * at->op->output;
 	else if (at->op->rms && s->norm == MQ_EAGER)
 		elems += 2 * at->op->output;
 	else if (at->op->gelu && s->unfused_gelu)

@@ -61,7 +61,7 @@ enum mq_status mq_session_jitter_sample(struct mq_session *s, const struct mq_pl
 struct mq_goodput mq_session_goodput(const struct mq_session *s, const struct mq_plan *plan,
 				     const struct mq_result *result, const struct mq_failures *failures)
 {
-	return mq_goodput(
-		failures, mq_plan_degrees(plan).n_devices, result->step_time_s,
-		mq_checkpoint_B(s->model, &s->train, s->software.software.master_B, s->software.software.moment_B));
+	return mq_goodput(failures, mq_plan_degrees(plan).n_devices, result->step_time_s,
+			  mq_checkpoint_B(s->model, &s->train, mq_software_master_B(&s->software.software, &s->train),
+					  s->software.software.moment_B));
 }

@@ -171,6 +171,13 @@ enum mq_dtype mq_software_dtype(const struct mq_software *s, const struct mq_cal
 	return asked == MQ_FP32 && tf32 ? MQ_TF32 : asked;
 }
 
+double mq_software_master_B(const struct mq_software *s, const struct mq_train *train)
+{
+	return mq_dtype_size(train->dtype) < 4 && (s->fp32_params || train->optimizer != MQ_OPTIMIZER_NONE) ?
+		       s->master_B :
+		       0;
+}
+
 enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype dtype)
 {
 	const enum mq_dtype types[] = { [MQ_GRAD_AS_TRAINED] = dtype,

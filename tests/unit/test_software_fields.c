@@ -25,6 +25,7 @@ struct scenario {
 	struct mq_shape shape;
 	uint32_t seq;                  /* 0: 256 */
 	bool fp16, fp32;               /* else bf16 */
+	bool passes;                   /* no optimizer */
 	bool gpipe;                    /* else 1f1b, where the shape says no other */
 	enum mq_gemm_dtype gemm_dtype; /* of the layers' GEMMs */
 	const char *tuning;            /* what is trained; NULL: all */
@@ -80,6 +81,7 @@ static const struct scenario scenarios[] = {
 	{ .model = "resnet50", .options = "channels_first=all", .shape = { .dp = 2 }, .fp16 = true },
 	{ .model = "resnet50", .options = "layout_passes=2", .shape = { .dp = 2 }, .fp16 = true },
 	{ .model = "resnet50", .options = "", .shape = { .dp = 2 } },
+	{ .model = GPT, .options = "", .shape = { .dp = 1 }, .passes = true },
 	{ .model = "resnet50", .options = "", .shape = { .dp = 2 }, .fp16 = true, .device = "P100" },
 };
 
@@ -135,6 +137,7 @@ static void ask(const struct scenario *s, struct asked *a)
 	a->train = (struct mq_train){
 		.batch = 64, .dtype = dtype, .grad_dtype = dtype, .gemm_dtype = s->gemm_dtype, .tuning = s->tuning
 	};
+	a->train.optimizer = s->passes ? MQ_OPTIMIZER_NONE : MQ_OPTIMIZER_ADAM;
 	a->q = (struct mq_question){ .cluster = devices(s->device ? s->device : "H100-SXM-80GB"),
 				     .calib = calib,
 				     .train = &a->train };

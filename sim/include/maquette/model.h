@@ -195,7 +195,7 @@ static inline bool mq_model_explicit_backward(const struct mq_model *m)
 	     e < e##_end; e++)
 
 /* NONE: a step is a forward and a backward pass alone, and adds to the gradients that earlier steps left. Nothing is
- * updated, gathered or copied behind the passes; fp32 weights that the software holds (master_B) stay in memory. */
+ * updated, gathered or copied behind the passes, and no optimizer holds copies of parameters. */
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_OPTIMIZER_NONE, MQ_N_OPTIMIZERS };
 
 /* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */

@@ -275,6 +275,8 @@ struct mq_calib;
  * has it, else fp16, and fp32 on CPUs alone; fp32 is TF32 where the software has `tf32` and every device has it. */
 MQ_API enum mq_dtype mq_software_dtype(const struct mq_software *software, const struct mq_calib *calib,
 				       const char *const *types, enum mq_dtype asked);
+/* Bytes of the fp32 copy of a parameter in training: of the optimizer's, or of the parameter itself (fp32_params). */
+MQ_API double mq_software_master_B(const struct mq_software *software, const struct mq_train *train);
 /* Type of reduced gradients, for training in `dtype`. */
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);
 /* Are an op's kernels launched by a CUDA graph (of parts of layers)? */
