@@ -136,7 +136,8 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 }
 
 /* Changes a device and its calibration (NULL: already changed): an operation takes less energy at a lower clock. Memory
- * draws the same power at full speed, however fast, since most of it is that of the SMs which it keeps busy. */
+ * draws the same power at full speed, however fast, since most of it is that of the SMs which it keeps busy: at a lower
+ * clock of these, less in proportion. */
 static enum mq_status scale(const struct target *t, const char *change, struct mq_device *device,
 			    struct mq_device_calib *d, struct mq_err *err)
 {
@@ -149,7 +150,7 @@ static enum mq_status scale(const struct target *t, const char *change, struct m
 	if (d && clock)
 		d->flop_J *= pow(t->value, MQ_ENERGY_OF_HZ);
 	if (d && (clock || !strcmp(t->what, "mem_bw")))
-		d->memory_J /= t->value;
+		d->memory_J /= clock ? fmax(t->value, 1) : t->value;
 	if (!strcmp(t->what, "memory"))
 		device->memory_B *= t->value;
 	return MQ_OK;

@@ -101,6 +101,19 @@ static void test_devices(void **state)
 	assert_true(slow->peak_flops[MQ_FP16] == 1.5e12 && slow->mem_bw_Bps == 50e9);
 	assert_true(fabs(slow->flop_J / 2e-12 - pow(.5, 1.2)) < 1e-9 && shared->flop_J == 2e-12);
 	assert_true(f.calib->device[f.cluster->device[1].calib].peak_flops[MQ_FP16] == 3e12);
+	/* memory at full speed draws 20 W: the same if it is faster, half at half the clock */
+	static const struct {
+		const char *change;
+		double W;
+	} power[] = { { "rank.0.mem_bw=2", 20 }, { "rank.1.clock=2", 20 }, { "rank.3.clock=0.5", 10 } };
+	for (int i = 0; i < 3; i++) {
+		uint32_t rank = (uint32_t)power[i].change[5] - '0';
+
+		f.calib->device[f.cluster->device[rank].calib].memory_J = 20 / 100e9;
+		assert_int_equal(apply(&f, power[i].change), MQ_OK);
+		const struct mq_device_calib *d = &f.calib->device[f.cluster->device[rank].calib];
+		assert_true(fabs(d->memory_J * d->mem_bw_Bps - power[i].W) < 1e-9);
+	}
 	mq_arena_fini(&f.arena);
 }
 
