@@ -280,8 +280,7 @@ static enum mq_status read_plan(const struct exec *x, json_t *value, const struc
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	enum mq_status status = mq_plan_load(path, problem->q->model, problem->q->cluster, arena, plan, err);
 	close(fd);
-	return status == MQ_OK ? MQ_OK :
-				 mq_wrap(err, "exec:%s: proposal %llu", x->program, (unsigned long long)x->asked);
+	return status == MQ_OK ? MQ_OK : mq_wrap(err, "exec:%s: answer %llu", x->program, (unsigned long long)x->asked);
 }
 
 static enum mq_status read_placement(const struct exec *x, json_t *list, const struct mq_problem *problem,
@@ -306,14 +305,17 @@ static enum mq_status read_placement(const struct exec *x, json_t *list, const s
 	return MQ_OK;
 }
 
+/* The readers of a shape take what they read away: what is left is unknown. */
+
 static bool read_u32(json_t *object, const char *key, uint32_t *value)
 {
 	json_t *v = json_object_get(object, key);
+	json_int_t number = json_integer_value(v);
+	bool good = !v || (json_is_integer(v) && number >= 0 && number < (json_int_t)UINT32_MAX);
 
-	if (!v)
-		return true;
-	*value = (uint32_t)json_integer_value(v);
-	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < (json_int_t)UINT32_MAX;
+	*value = (uint32_t)number;
+	json_object_del(object, key);
+	return good;
 }
 
 static bool read_enum(json_t *object, const char *key, const char *(*name_of)(int), int n, uint8_t *value)
@@ -325,6 +327,7 @@ static bool read_enum(json_t *object, const char *key, const char *(*name_of)(in
 		return true;
 	int found = text ? mq_enum_find(name_of, n, text) : n;
 	*value = (uint8_t)found;
+	json_object_del(object, key);
 	return found < n;
 }
 #define READ_ENUM(object, key, name_of, n, value) read_enum(object, key, (const char *(*)(int))(name_of), n, value)
@@ -346,6 +349,7 @@ static bool read_u32s(json_t *object, const char *key, struct mq_arena *arena, s
 		v[i] = (uint32_t)number;
 	}
 	*values = v;
+	json_object_del(object, key);
 	return true;
 }
 
@@ -366,15 +370,20 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 	const struct mq_software_space *runs = &mq_question_software(problem->q)->runs;
 	s.sequence_parallel = s.tp > 1 && (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
 	s.vocab_parallel = s.tp > 1 && (vocab ? !json_is_false(vocab) : (runs->vocab & MQ_SPLIT) != 0);
-	good = good && devices <= problem->q->cluster->n_devices &&
-	       (uint64_t)mq_or_1(s.pp) * mq_or_1(s.virtual) <= problem->q->model->n_ops &&
+	json_object_del(o, "sequence_parallel");
+	json_object_del(o, "vocab_parallel");
+	if (good && devices > problem->q->cluster->n_devices)
+		return mq_bad(err, "exec:%s: answer %llu: a shape of %.0f devices, where there are %u", x->program,
+			      (unsigned long long)x->asked, devices, problem->q->cluster->n_devices);
+	good = good && (uint64_t)mq_or_1(s.pp) * mq_or_1(s.virtual) <= problem->q->model->n_ops &&
 	       read_u32s(o, "stage_layers", arena, (size_t)mq_or_1(s.pp) * mq_or_1(s.virtual), &s.stage_layers) &&
 	       read_u32s(o, "device", arena, (size_t)devices, &s.device);
 	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
 		good = s.device[i] < problem->q->cluster->n_devices;
-	if (!good)
-		return mq_bad(err, "exec:%s: proposal %llu: a bad shape; see strategies/README.md", x->program,
-			      (unsigned long long)x->asked);
+	const char *left = json_object_iter_key(json_object_iter(o));
+	if (!good || left)
+		return mq_bad(err, "exec:%s: answer %llu: a bad shape%s%s; see strategies/README.md", x->program,
+			      (unsigned long long)x->asked, good ? ": no " : "", good ? left : "");
 	if (!s.stage_layers && /* not said: as the software deals them out */
 	    mq_software_stages(mq_question_software(problem->q), problem->q->model, arena, &s) <
 		    mq_or_1(s.pp) * mq_or_1(s.virtual))
