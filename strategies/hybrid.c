@@ -489,6 +489,16 @@ static void each_candidate(struct mq_hybrid *s)
 
 /* ---- hooks -------------------------------------------------------------------------------------- */
 
+static enum mq_status check_list(const struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err)
+{
+	if (s->n)
+		return MQ_OK;
+	if (!s->seen)
+		return shapes_none(&s->space, err);
+	return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory of '%s'",
+		       (unsigned long long)s->seen, problem->q->cluster->name);
+}
+
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct mq_hybrid *s = state;
@@ -506,10 +516,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(mq_hybrid_flat(s, problem, err));
 		mq_hybrid_screen(s, problem);
-		if (!s->n)
-			return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': no plan fits the memory of '%s'",
-				       problem->q->cluster->name);
-		return MQ_OK;
+		return check_list(s, problem, err);
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	/* only if nothing fits: fractions of a sample per rank, hard to estimate, then offload, which is slow */
@@ -530,10 +537,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->cut = s->cut || s->stopped;
 		mq_hybrid_screen(s, problem);
 	}
-	if (!s->n)
-		return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory of '%s'",
-			       (unsigned long long)s->seen, problem->q->cluster->name);
-	return MQ_OK;
+	return check_list(s, problem, err);
 }
 
 /* Proposes the next plan of the list without a known equivalent. */

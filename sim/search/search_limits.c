@@ -209,6 +209,14 @@ enum mq_status mq_limits_possible(const struct mq_limits *l, const struct mq_que
 		return mq_bad(err, "--fix dp=%u tp=%u pp=%u cp=%u: %.0f ranks, but '%s' has %u devices; fix less",
 			      mq_or_1(l->fix_dp), tp, mq_or_1(l->fix_pp), mq_or_1(l->fix_cp), ranks, q->cluster->name,
 			      q->cluster->n_devices);
+	if (l->fix_dp > q->train->batch)
+		return mq_bad(err, "--fix dp=%u: a step has %g samples; fix dp=%g or less, or give a larger --batch",
+			      l->fix_dp, q->train->batch, q->train->batch);
+	if (l->fix_cp > 1 && m->seq % l->fix_cp)
+		return mq_bad(err,
+			      "--fix cp=%u does not divide the %u tokens of a sequence; fix a divisor of them, or "
+			      "give another --seq",
+			      l->fix_cp, m->seq);
 	if (tp > 1 && m->heads % tp && (!placed || m->hidden % tp))
 		return mq_bad(err, "--fix tp=%u does not divide the %u heads of '%s'; fix a divisor of them", tp,
 			      m->heads, m->name);

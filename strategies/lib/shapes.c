@@ -387,13 +387,13 @@ enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
 	if (space->software->runs.placement)
 		return mq_bad(
 			err,
-			"no division of %g samples per step over the devices keeps --fix and --max; choose a --batch "
-			"with more divisors",
+			"no division of %g samples per step over the devices keeps --fix and --max; relax them or "
+			"choose a --batch with more divisors",
 			batch);
 	return mq_bad(
 		err,
 		"no division of %g samples per step over the devices keeps --fix and --max and is one that %s runs; "
-		"choose a --batch with more divisors or another --software",
+		"relax them or choose a --batch with more divisors or another --software",
 		batch, space->software->file);
 }
 

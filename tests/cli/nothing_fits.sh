@@ -22,4 +22,7 @@ try 2 'fix tp=3 does not divide the 8 heads' search "${ask[@]}" -p "gpu=H100 nod
 try 2 'tensor-parallel groups stay inside a machine, and those of .* have 4 devices at most; fix tp=4 or less' \
 	search "${ask[@]}" -p "gpu=H100 nodes=4 gpus=4" --fix tp=8 --software megatron-core -o n
 try 2 'fix dp=1 tp=8 pp=4 cp=1: 32 ranks, but .* has 16 devices' search "${ask[@]}" -p "gpu=H100 nodes=2" --fix tp=8 --fix pp=4 -o n
+try 2 'fix dp=16: a step has 8 samples; fix dp=8 or less' search "${ask[@]}" --batch 8 -p "gpu=H100 nodes=2" --fix dp=16 -o n
+try 2 'fix cp=2 does not divide the 511 tokens' search "${ask[@]}" --seq 511 -p "gpu=H100 nodes=2" --fix cp=2 -o n
+try 2 "'hybrid': no division of 64 samples per step over the devices keeps --fix" search "${ask[@]:0:4}" -e hybrid -p "gpu=H100 nodes=1" --fix pp=3 -o n
 finish
