@@ -7,7 +7,8 @@
  * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Backward gathers again and scatters
  * the gradients of keys and values.
  *
- * Not modelled: the exchange of halos under SPATIAL splits. SPDX-License-Identifier: Apache-2.0 */
+ * Under a SPATIAL split a window reaches into the rows of the ranks above and below: they exchange halos before the op,
+ * and back the gradients of these. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -107,6 +108,27 @@ static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enu
 				    .elems = kv_elems(low, op),
 				    .dtype = fp8 ? MQ_FP8 : low->train->dtype,
 				    .purpose = "cp",
+				    .phase = phase,
+				    .awaited = true });
+}
+
+/* Each rank sends a halo to one or two neighbours: as a gather that moves as much on each port, for which all wait. */
+static void exchange_halos(struct mq_low *low, uint32_t op, enum mq_phase phase)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	double n = c->split[MQ_DIM_SPATIAL], neighbours = fmin(n - 1, 2);
+	bool needed = phase == MQ_FORWARD;
+
+	MQ_EACH_IN(low->model, op, e)
+		needed = needed || !e->no_grad;
+	if (n == 1 || !(low->model->op[op].halo > 0) || !needed)
+		return;
+	emit_inner(low, op,
+		   &(struct inner){ .kind = MQ_COLL_ALL_GATHER,
+				    .mask = 1u << MQ_DIM_SPATIAL,
+				    .elems = low->model->op[op].halo / c->split[MQ_DIM_IN] * neighbours * n / (n - 1),
+				    .dtype = low->train->dtype,
+				    .purpose = "halo",
 				    .phase = phase,
 				    .awaited = true });
 }
@@ -241,6 +263,7 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 	if (in == MQ_NONE && !n_waits)
 		out = splitter(low, op, v, waits, n_waits, false);
 	issue_kv(low, op, v->phase);
+	exchange_halos(low, op, v->phase);
 	if (in != MQ_NONE || out != MQ_NONE)
 		compute_parts(low, op, v, in, out);
 	else
@@ -385,6 +408,8 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 	}
 	if (context_degree(low, op) > 1)
 		move_kv(low, op, MQ_COLL_REDUCE_SCATTER, MQ_BACKWARD);
+	if (only != 2)
+		exchange_halos(low, op, MQ_BACKWARD);
 	emit_gradients(low, op);
 }
 

@@ -83,7 +83,7 @@ struct mq_op {
 	struct mq_conv_image image; /* CONV: for executors that run it as a convolution */
 	double host_flop; /* forward work of one host core for any number of samples (each has a core); the device
 			   * waits */
-	double halo;      /* elements that a SPATIAL split needs of a neighbour, per cut; no task moves them yet */
+	double halo;      /* elements that a SPATIAL split needs of a neighbour, per cut */
 	double kernels;   /* kernels launched by the forward pass (eager count; for launch cost) */
 	bool causal;      /* ATTENTION: only the lower triangle is needed */
 	bool fused;       /* ATTENTION: flash-style, scores are never stored */

@@ -25,7 +25,7 @@
 enum mq_dim {
 	MQ_DIM_BATCH,   /* samples: shares may be uneven */
 	MQ_DIM_SEQ,     /* tokens of a sequence (sequence and context parallelism) */
-	MQ_DIM_SPATIAL, /* height of an image; the exchange of halos is not modelled */
+	MQ_DIM_SPATIAL, /* height of an image */
 	MQ_DIM_EXPERT,  /* experts of a mixture */
 	MQ_DIM_HEAD,    /* attention heads */
 	MQ_DIM_OUT,     /* output features (columns of the weight); vocabulary of a loss */
