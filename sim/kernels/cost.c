@@ -286,17 +286,21 @@ static double from_memory(const struct mq_device_calib *d, const struct mq_kerne
 	return k->bytes - fmin(cached_B, k->bytes) * fmax(0, 1 - d->mem_bw_Bps * share / d->l2_Bps);
 }
 
+/* Input channels of a group, of images. */
+static double channels_of(const struct mq_kernel *k)
+{
+	return k->of_input ? k->n : (k->of_weights ? k->m : k->k) / fmax(1, k->image.kh * k->image.kw);
+}
+
 /* Before Ampere cuDNN has no tensor-core kernels for few input channels, so CUDA cores run an image network's first
  * layer: DeepBench times one and three channels in fp16 on T4 and V100. No grouped or 3D convolutions were timed. */
 static bool conv_on_plain_cores(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	enum { FEW = 8 };
-	double window = fmax(1, k->image.kh * k->image.kw);
-	double channels = k->of_input ? k->n : (k->of_weights ? k->m : k->k) / window;
 
 	return by_plain_cores(d, k->dtype) ||
 	       (has_tensor_cores(d) && d->compute_capability > 0 && d->compute_capability < 80 && !k->volume &&
-		k->count == 1 && channels < FEW);
+		k->count == 1 && channels_of(k) < FEW);
 }
 
 /* Common to all of cuDNN's kernels. 3D convolutions have separate kernels, which reach a share of the efficiency of
@@ -364,12 +368,19 @@ static double depthwise_time(const struct mq_device_calib *d, const struct mq_ke
 }
 
 /* Tensor cores need channels last; if the software stores channels first, cuDNN converts the tensors before and after
- * its kernels. */
+ * its kernels. Its kernels go by tiles of 32 channels: images of three take ten times their bytes (timed on a H100 in
+ * AlexNet: .7 ms a pass, .06 by bytes). */
 static double layout_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
+	enum { TILE = 32 };
+	const struct mq_conv_image *i = &k->image;
+	double outputs = k->of_weights ? k->k : k->m, channels = channels_of(k), idle = 0;
+
 	if (conv_on_plain_cores(d, k) || d->kind == MQ_CPU)
 		return 0;
-	return k->layout * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
+	if (k->count == 1 && channels < TILE && i->out_h > 0 && !k->volume)
+		idle = (TILE - channels) * outputs * i->h * i->w / (i->out_h * i->out_w) * mq_dtype_size(k->dtype);
+	return k->layout * (k->bytes + idle) / (d->mem_bw_Bps * d->elementwise_bw_share);
 }
 
 /* An implicit GEMM, which moves the tensors, not the unfolded matrix; in fp32 Winograd's algorithm if that is faster,
