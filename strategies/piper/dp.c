@@ -37,7 +37,7 @@ struct run {
 	uint32_t *first;   /* [n + 1] into item */
 	struct item *item;
 	double *edge_bytes; /* [items] bytes of cut edges */
-	uint32_t *fastest, *smallest, *chosen;
+	uint32_t *fastest, *chosen;
 	struct swap *swap;
 	double *time_of_y; /* [bound + 2] */
 	double a_fast, b_fast, time_fast;

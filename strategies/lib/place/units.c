@@ -1,8 +1,8 @@
 /* units.c - contraction of an operator graph to units, and loads; see place.h.
  *
  * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward nodes
- * alone join the forward graph by mirrored edges; (3) strongly connected groups of that graph merge (Tarjan, 1972); (4)
- * an idle group with a single neighbour joins it; (5) topological numbering. SPDX-License-Identifier: Apache-2.0 */
+ * alone join the forward graph by mirrored edges; (3) strongly connected groups of that graph merge; (4) an idle group
+ * with a single neighbour joins it; (5) topological numbering. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -197,65 +197,45 @@ static void merge_groups(struct groups *g, const uint32_t *key)
 
 /* ---- cycles ------------------------------------------------------------------------------------- */
 
-struct tarjan {
-	uint32_t *first, *to; /* CSR of arcs by source */
-	uint32_t *index, *low, *next, *stack, *path, *component;
-	bool *on_stack;
-	uint32_t n_index, n_stack, n_path;
-};
-
-static void enter(struct tarjan *t, uint32_t v)
+/* Marks v and the groups behind it. */
+static void reach(const uint32_t *first, const uint32_t *to, uint32_t v, uint32_t *stack, bool *seen)
 {
-	t->index[v] = t->low[v] = ++t->n_index;
-	t->next[v] = t->first[v];
-	t->stack[t->n_stack++] = v;
-	t->on_stack[v] = true;
-	t->path[t->n_path++] = v;
-}
+	uint32_t n = 0;
 
-static void walk(struct tarjan *t, uint32_t root)
-{
-	enter(t, root);
-	while (t->n_path) {
-		uint32_t v = t->path[t->n_path - 1];
+	seen[v] = true;
+	stack[n++] = v;
+	while (n) {
+		uint32_t at = stack[--n];
 
-		if (t->next[v] < t->first[v + 1]) {
-			uint32_t w = t->to[t->next[v]++];
-
-			if (!t->index[w])
-				enter(t, w);
-			else if (t->on_stack[w] && t->index[w] < t->low[v])
-				t->low[v] = t->index[w];
-			continue;
+		for (uint32_t i = first[at]; i < first[at + 1]; i++) {
+			if (!seen[to[i]])
+				stack[n++] = to[i];
+			seen[to[i]] = true;
 		}
-		t->n_path--;
-		if (t->n_path && t->low[v] < t->low[t->path[t->n_path - 1]])
-			t->low[t->path[t->n_path - 1]] = t->low[v];
-		if (t->low[v] != t->index[v])
-			continue;
-		uint32_t w;
-
-		do {
-			w = t->stack[--t->n_stack];
-			t->on_stack[w] = false;
-			t->component[w] = v;
-		} while (w != v);
 	}
 }
 
+/* Merges groups that reach each other; mostly there is no cycle. */
 static void fuse_cycles(struct groups *g)
 {
-	struct tarjan t = { 0 };
-	uint32_t **array[] = { &t.index, &t.low, &t.next, &t.stack, &t.path, &t.component };
+	uint32_t *first, *to, *back_first, *back, *key = mq_arena_count(g->arena, g->n);
+	uint32_t *stack = mq_arena_array(g->arena, g->n, uint32_t);
+	bool *there = mq_arena_array(g->arena, g->n, bool), *here = mq_arena_array(g->arena, g->n, bool);
 
-	for (size_t i = 0; i < sizeof(array) / sizeof(*array); i++)
-		*array[i] = mq_arena_array(g->arena, g->n, uint32_t);
-	t.on_stack = mq_arena_array(g->arena, g->n, bool);
-	mq_csr_make(g->arena, g->n, g->n_arcs, &g->arc->from, &g->arc->to, sizeof(*g->arc), &t.first, &t.to);
-	for (uint32_t v = 0; v < g->n; v++)
-		if (!t.index[v])
-			walk(&t, v);
-	merge_groups(g, t.component);
+	mq_csr_make(g->arena, g->n, g->n_arcs, &g->arc->from, &g->arc->to, sizeof(*g->arc), &first, &to);
+	mq_csr_make(g->arena, g->n, g->n_arcs, &g->arc->to, &g->arc->from, sizeof(*g->arc), &back_first, &back);
+	bool cyclic = mq_csr_sort(g->arena, g->n, first, to, NULL, true, stack) < g->n;
+	for (uint32_t v = 0; v < g->n && cyclic; v++) {
+		if (key[v] != v)
+			continue;
+		memset(there, 0, g->n * sizeof(*there));
+		memset(here, 0, g->n * sizeof(*here));
+		reach(first, to, v, stack, there);
+		reach(back_first, back, v, stack, here);
+		for (uint32_t w = v; w < g->n; w++)
+			key[w] = there[w] && here[w] ? v : key[w];
+	}
+	merge_groups(g, key);
 }
 
 /* ---- idle groups -------------------------------------------------------------------------------- */
