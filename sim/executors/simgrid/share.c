@@ -25,13 +25,6 @@ bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_ta
 
 /* ---- users of links --------------------------------------------------------------------------- */
 
-static uint64_t user_key(const struct mq_task *t)
-{
-	if (t->kind == MQ_TASK_COLLECTIVE)
-		return 1ull << 63 | t->comm;
-	return t->kind == MQ_TASK_SEND ? (uint64_t)t->device << 31 | t->peer : (uint64_t)t->peer << 31 | t->device;
-}
-
 /* Finds each event's communication, and its user: a communicator, or a pair of devices. */
 static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 {
@@ -46,8 +39,11 @@ static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 			MQ_TRY(mq_costing_communication(f->c, &s->task[task], &f->communication[e], err));
 	}
 	f->user_of = mq_arena_array(f->arena, f->c->n_communications, uint32_t);
-	for (uint32_t m = 0; m < f->c->n_communications; m++)
-		f->user_of[m] = mq_map_add(&map, user_key(f->c->communication[m].task));
+	for (uint32_t m = 0; m < f->c->n_communications; m++) {
+		const struct mq_communication_key key = mq_communication_key(f->c->communication[m].task);
+
+		f->user_of[m] = mq_map_add(&map, (uint64_t)key.ends[0] << 32 | key.ends[1]);
+	}
 	f->n_users = map.n;
 	return MQ_OK;
 }
