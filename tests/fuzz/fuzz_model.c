@@ -8,10 +8,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const suffixes[] = { ".json", ".onnx", ".txt" };
+	static const char *const suffixes[] = { ".json", ".onnx", ".txt", ".log" };
 	const struct mq_train train = { .batch = 1, .dtype = MQ_FP16 };
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct mq_arena arena = MQ_ARENA_INIT;
 		struct mq_model_request request = { .spec = fuzz_file(data, size, suffixes[i]), .train = &train };
 		struct mq_model *model;

@@ -1,4 +1,4 @@
-/* megatron.c - models from the flags of a Megatron-LM launch script (--num-layers, --hidden-size, ...).
+/* megatron.c - models from the flags of a Megatron-LM launch script, from its log, or from YAML with such settings.
  *
  * Variables of the script are expanded, see base/shell.h. Without --vocab-size or --padded-vocab-size the tokenizer
  * decides, which is not read: an error, unless FILE:vocab=N gives it. SPDX-License-Identifier: Apache-2.0 */
@@ -21,9 +21,10 @@ static const struct mq_opt opts[] = {
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	size_t n = strlen(path);
+	const char *dot = strrchr(path, '.');
 
-	return (n > 3 && !strcmp(path + n - 3, ".sh")) || strstr(head, "--num-layers") || strstr(head, "--hidden-size");
+	return (dot && mq_text_has_word(".sh .yaml .yml .log", dot)) || strstr(head, "--num-layers") ||
+	       strstr(head, "--hidden-size") || strstr(head, " hidden_size ..");
 }
 
 /* Megatron programs that train other models. */
@@ -84,14 +85,18 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
-	if (mq_shell_read(bytes.data, arena, &script, err) != MQ_OK || check_program(script.word, err) != MQ_OK ||
-	    check_doubt(script.doubt, err) != MQ_OK)
+	const char *const *word;
+	bool settings = strstr(bytes.data, "hidden_size ..") || !strstr(bytes.data, "--hidden-size");
+	if (settings ?
+		    mq_megatron_settings(bytes.data, arena, &word, err) != MQ_OK :
+		    mq_shell_read(bytes.data, arena, &script, err) != MQ_OK ||
+			    check_program(word = script.word, err) != MQ_OK || check_doubt(script.doubt, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
-	if (!mq_megatron_has_model(script.word))
+	if (!mq_megatron_has_model(word))
 		return mq_bad(err,
 			      "%s: has no --hidden-size; give a launch script of Megatron-LM with the model's flags",
 			      path);
-	if (mq_megatron_read(script.word, arena, &t, err) != MQ_OK)
+	if (mq_megatron_read(word, arena, &t, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	t.vocab = o.vocab ? o.vocab : t.vocab;
 	if (!t.vocab)
@@ -100,13 +105,13 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		return mq_bad(err, "%s: has no --seq-length; give --seq N", path);
 	t.name = mq_file_stem(path, arena);
 	MQ_TRY(mq_transformer_build(&t, path, request, arena, model, err));
-	(*model)->batch = read_batch(script.word, arena);
+	(*model)->batch = read_batch(word, arena);
 	return MQ_OK;
 }
 
 const struct mq_format mq_format_megatron = {
 	.name = "megatron",
-	.summary = "launch script of Megatron-LM (FILE[:vocab=N])",
+	.summary = "launch script or log of Megatron-LM, YAML of NeMo or Megatron Bridge (FILE[:vocab=N])",
 	.probe = probe,
 	.load = load,
 };

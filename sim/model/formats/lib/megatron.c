@@ -197,7 +197,7 @@ static enum mq_status read_pattern(struct read *r, struct mq_arena *arena, struc
 
 static enum mq_status read_window(struct read *r, struct mq_err *err)
 {
-	const char *c = r->window ? r->window + (*r->window == '(') : NULL;
+	const char *c = r->window ? r->window + strspn(r->window, "([") : NULL;
 	uint32_t keys = c ? (uint32_t)strtoul(c, NULL, 10) : 0;
 
 	if (!c)
