@@ -33,6 +33,8 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	e->software = q->software;
 	e->calib = q->calib;
 	mq_plan_form(q, e->plan, e->arena, &e->form);
+	if (!mq_software_runs_model(q->software, q, why, sizeof(why)))
+		return mq_bad(err, "%s", why);
 	if (!mq_software_runs_form(q->software, q, e->plan, &e->form, why, sizeof(why)))
 		return mq_bad(err, "%s; search with --software %s, which keeps to plans that it runs", why,
 			      q->software->name);

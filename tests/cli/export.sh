@@ -145,7 +145,7 @@ try 2 'bf16 or fp32, not fp16' export pl.json "${like[@]}" --dtype fp16 --to tor
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'syncs gradients by zero1 or allreduce .*, not zero3' export z3.json "${ask[@]}" --to megatron
 gan=$ROOT/tests/corpus/graph/transgan_export.jsonl
 "$M" search -m $gan -p dgx1_v100 --batch 16 -e data-parallel --evals 2 -j 1 -o gan >/dev/null
-try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
+try 2 'are not of one width; try another --software$' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale
 try 2 'give one of megatron megatron-fsdp' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
