@@ -130,7 +130,7 @@ static void screen_families(struct screening *w, uint32_t n)
 	uint32_t half = w->left / 2;
 
 	/* up to three of a family until one fits, and more if nothing fits */
-	for (uint32_t most = 3; w->left > half && most <= n && !w->fit; most *= 4)
+	for (uint32_t most = 3; w->left > half && (most == 3 || most <= n) && !w->fit; most *= 4)
 		for (uint32_t i = 0; i < n && w->left > half; i++)
 			if (!w->known[i] && isinf(w->best[list[i].family]) && w->tries[list[i].family] < most)
 				screen_item(w, i);

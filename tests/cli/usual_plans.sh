@@ -40,6 +40,8 @@ print("one device |", *(u["name"] for u in json.load(sys.stdin)["usual"]))' || b
 # Where none of them fits another plan is the first.
 "$M" search -m llama:size=7b -p gpu=RTX-4090,gpus=5 --batch 40 --software deepspeed --evals 17 -j 1 -o none >/dev/null 2>&1 || bad=1
 cut -d, -f4 none/candidates.csv | sed -n 2,5p | paste -sd' ' | grep -qE '^(ok|tight) oom oom oom' || { cut -d, -f4 none/candidates.csv; bad=1; }
+# A list of one or two candidates is screened too: one that fits was passed over for an optimizer on the host.
+"$M" search -m gpt:layers=1,hidden=64,heads=4,vocab=128 --batch 1 -p gpu=H100,gpus=1 -e hybrid --evals 1 -o short 2>/dev/null | sed -n 3p | grep -q offload && { echo offload; bad=1; }
 # They keep --fix, and other engines have none.
 "$M" search "${ask[@]}" --software megatron-core --fix pp=2 -o fixed >fixed.txt 2>/dev/null || bad=1
 grep -q '^usual plan' fixed.txt && { cat fixed.txt; bad=1; }
