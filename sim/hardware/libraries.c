@@ -17,7 +17,7 @@ MQ_NAMES(mq_experts_type_name, enum mq_experts_type, MQ_N_EXPERTS_TYPES, "16-bit
 MQ_NAMES(mq_part_name, enum mq_part, MQ_N_PARTS, "rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",
 	 "rope-complex", "gate", "gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add", "bias",
 	 "dropout", "dropout-add", "copy", "scores", "mask", "cast", "batch-norm", "pool", "pool-tap", "depthwise",
-	 "depthwise-weights", "channel-scale")
+	 "channel-scale")
 
 MQ_NAMES(mq_make_name, enum mq_make, MQ_N_MAKES, "eager", "native", "compiled", "fused", "fused-old", "megatron",
 	 "apart", "xla", "tensorflow", "autocast", "composite")
@@ -287,21 +287,19 @@ static enum mq_status check_needed(const struct mq_libraries *l, const char *pat
 	} needed[] = {
 		{ MQ_PART_BATCH_NORM, MQ_MAKE_APART },     { MQ_PART_BATCH_NORM, MQ_MAKE_NATIVE },
 		{ MQ_PART_POOL, MQ_MAKE_NATIVE },          { MQ_PART_POOL_TAP, MQ_MAKE_NATIVE },
-		{ MQ_PART_DEPTHWISE, MQ_MAKE_NATIVE },     { MQ_PART_DEPTHWISE_WEIGHTS, MQ_MAKE_NATIVE },
-		{ MQ_PART_DEPTHWISE, MQ_MAKE_FUSED },      { MQ_PART_DEPTHWISE_WEIGHTS, MQ_MAKE_FUSED },
-		{ MQ_PART_DEPTHWISE, MQ_MAKE_FUSED_OLD },  { MQ_PART_DEPTHWISE_WEIGHTS, MQ_MAKE_FUSED_OLD },
-		{ MQ_PART_DEPTHWISE, MQ_MAKE_TENSORFLOW }, { MQ_PART_DEPTHWISE_WEIGHTS, MQ_MAKE_TENSORFLOW },
-		{ MQ_PART_DEPTHWISE, MQ_MAKE_XLA },        { MQ_PART_DEPTHWISE_WEIGHTS, MQ_MAKE_XLA },
-		{ MQ_PART_CHANNEL_SCALE, MQ_MAKE_APART },  { MQ_PART_CHANNEL_SCALE, MQ_MAKE_NATIVE },
-		{ MQ_PART_ADD, MQ_MAKE_AUTOCAST },         { MQ_PART_DROPOUT_ADD, MQ_MAKE_AUTOCAST },
-		{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE },    { MQ_PART_GELU, MQ_MAKE_COMPOSITE },
-		{ MQ_PART_CAST, MQ_MAKE_AUTOCAST },        { MQ_PART_SCORES, MQ_MAKE_EAGER },
-		{ MQ_PART_SCORES, MQ_MAKE_NATIVE },        { MQ_PART_SCORES, MQ_MAKE_APART },
-		{ MQ_PART_SCORES, MQ_MAKE_XLA },           { MQ_PART_SCORES, MQ_MAKE_TENSORFLOW },
-		{ MQ_PART_SCORES, MQ_MAKE_AUTOCAST },      { MQ_PART_MASK, MQ_MAKE_EAGER },
-		{ MQ_PART_MASK, MQ_MAKE_NATIVE },          { MQ_PART_BIAS, MQ_MAKE_NATIVE },
-		{ MQ_PART_BIAS, MQ_MAKE_APART },           { MQ_PART_COPY, MQ_MAKE_NATIVE },
-		{ MQ_PART_ROPE, MQ_MAKE_EAGER },           { MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER },
+		{ MQ_PART_DEPTHWISE, MQ_MAKE_NATIVE },     { MQ_PART_DEPTHWISE, MQ_MAKE_FUSED },
+		{ MQ_PART_DEPTHWISE, MQ_MAKE_FUSED_OLD },  { MQ_PART_DEPTHWISE, MQ_MAKE_TENSORFLOW },
+		{ MQ_PART_DEPTHWISE, MQ_MAKE_XLA },        { MQ_PART_CHANNEL_SCALE, MQ_MAKE_APART },
+		{ MQ_PART_CHANNEL_SCALE, MQ_MAKE_NATIVE }, { MQ_PART_ADD, MQ_MAKE_AUTOCAST },
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_AUTOCAST }, { MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE },
+		{ MQ_PART_GELU, MQ_MAKE_COMPOSITE },       { MQ_PART_CAST, MQ_MAKE_AUTOCAST },
+		{ MQ_PART_SCORES, MQ_MAKE_EAGER },         { MQ_PART_SCORES, MQ_MAKE_NATIVE },
+		{ MQ_PART_SCORES, MQ_MAKE_APART },         { MQ_PART_SCORES, MQ_MAKE_XLA },
+		{ MQ_PART_SCORES, MQ_MAKE_TENSORFLOW },    { MQ_PART_SCORES, MQ_MAKE_AUTOCAST },
+		{ MQ_PART_MASK, MQ_MAKE_EAGER },           { MQ_PART_MASK, MQ_MAKE_NATIVE },
+		{ MQ_PART_BIAS, MQ_MAKE_NATIVE },          { MQ_PART_BIAS, MQ_MAKE_APART },
+		{ MQ_PART_COPY, MQ_MAKE_NATIVE },          { MQ_PART_ROPE, MQ_MAKE_EAGER },
+		{ MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER },
 	};
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)

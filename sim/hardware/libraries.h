@@ -110,10 +110,9 @@ enum mq_part {
 	MQ_PART_MASK,   /* of those scores */
 	MQ_PART_CAST,   /* per element of a GEMM operand */
 	MQ_PART_BATCH_NORM,
-	MQ_PART_POOL,      /* per element of the input */
-	MQ_PART_POOL_TAP,  /* per element of each window */
-	MQ_PART_DEPTHWISE, /* convolution and gradient of its input: per element of each window */
-	MQ_PART_DEPTHWISE_WEIGHTS,
+	MQ_PART_POOL,          /* per element of the input */
+	MQ_PART_POOL_TAP,      /* per element of each window */
+	MQ_PART_DEPTHWISE,     /* convolution, gradients of its input and of its weights: per element of each window */
 	MQ_PART_CHANNEL_SCALE, /* product with a number for each channel (squeeze and excitation) */
 	MQ_N_PARTS
 };

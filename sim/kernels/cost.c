@@ -359,14 +359,6 @@ static double fused_winograd_time(const struct mq_device_calib *d, const struct 
 	return gemm_time(d, &g);
 }
 
-/* Depthwise convolution: no GEMM, hence no tensor cores; its instructions are in kernel_table.h's table. */
-static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
-{
-	double issuing = k->work / (mq_device_int_rate(d) * mq_cost_clock(d));
-
-	return fmax(issuing, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
-}
-
 /* Tensor cores need channels last; if the software stores channels first, cuDNN converts the tensors before and after
  * its kernels. Its kernels go by tiles of 32 channels: images of three take ten times their bytes (timed on a H100 in
  * AlexNet: .7 ms a pass, .06 by bytes). */
@@ -389,8 +381,10 @@ static double conv_time(const struct mq_device_calib *d, const struct mq_kernel 
 {
 	struct gemm g = conv_gemm(d, k);
 
-	if (k->work > 0 && d->kind != MQ_CPU)
-		return depthwise_time(d, k);
+	if (k->work > 0 && d->kind != MQ_CPU) /* depthwise: no GEMM, hence no tensor cores */
+		return fmax(k->work / (mq_device_int_rate(d) * mq_cost_clock(d)),
+			    k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) +
+		       d->gemm_t0_s;
 	double direct = gemm_time(d, &g);
 	if (!(direct > 0) || !isfinite(direct))
 		return direct;

@@ -117,13 +117,14 @@ static enum mq_make depthwise_make(const struct mq_op_work *w)
 static void hand_over(struct mq_op_work *w, double elems)
 {
 	struct mq_kernel *k = &w->kernel[w->n - 1];
-	enum mq_part part = k->of_weights ? MQ_PART_DEPTHWISE_WEIGHTS : MQ_PART_DEPTHWISE;
 
 	if (k->kind != MQ_KERNEL_CONV)
 		return;
 	k->reuse_B = k->handed_B = elems * w->size_B;
-	if (w->op->n == 1 && w->op->k == w->op->window)
-		k->work = k->flop / 2 * mq_part_work(w->libraries, part, depthwise_make(w), k->phase == MQ_BACKWARD);
+	if (w->op->n != 1 || w->op->k != w->op->window)
+		return;
+	const struct mq_part_kernels *own = mq_part_kernels(w->libraries, MQ_PART_DEPTHWISE, depthwise_make(w));
+	k->work = k->flop / 2 * (k->phase == MQ_BACKWARD ? own->backward : own->forward)[k->of_weights].work;
 }
 
 static void gemm_kernels(struct mq_op_work *w, bool backward)
@@ -302,22 +303,6 @@ static void add_rereads(const struct mq_op_work *w, bool backward, struct mq_ker
 	k->handed_B = (twice && backward ? 3 : 1) * k->reuse_B;
 }
 
-/* Kernels of PyTorch that are listed for image networks: batch norms in bf16 (else cuDNN's), and products with a number
- * for each channel, the small input of two. MQ_N_PARTS: none. */
-static enum mq_part image_part(const struct mq_op_work *w)
-{
-	const struct mq_op *op = w->op;
-
-	if (!w->model->image || !w->software->aten_image_kernels)
-		return MQ_N_PARTS;
-	if (op->kind == MQ_OP_NORM && w->dtype == MQ_BF16)
-		return MQ_PART_BATCH_NORM;
-	MQ_EACH_IN(w->model, w->blank.op, e)
-		if (op->kind == MQ_OP_ELEMENTWISE && e->elems < op->output && op->moved_bwd > 4 * op->output)
-			return MQ_PART_CHANNEL_SCALE;
-	return MQ_N_PARTS;
-}
-
 /* Channels last, PyTorch's batch norms go over 256 pixels of 32 channels (or the power of two below) in a block, in at
  * most 128 blocks for each channel (flexible_launch_configs, Normalization.cuh); a thread loads four pixels at once, so
  * that two blocks keep an SM as busy as four of other kernels. Lanes beyond the last channel idle. */
@@ -331,6 +316,26 @@ static void spread_norm(struct mq_op_work *w)
 		w->kernel[i].blocks = AHEAD * columns * fmin(MOST, ceil(pixels / PIXELS));
 		w->kernel[i].work *= columns * wide / channels;
 	}
+}
+
+/* Adds PyTorch's kernels of image networks: of batch norms in bf16 (else cuDNN's), and of products with a number for
+ * each channel, the small one of two inputs. false: it is neither. */
+static bool add_listed(struct mq_op_work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	bool first = mq_channels_first(w->model, w->software, w->dtype), scales = false;
+
+	MQ_EACH_IN(w->model, w->blank.op, e)
+		scales = scales ||
+			 (op->kind == MQ_OP_ELEMENTWISE && e->elems < op->output && op->moved_bwd > 4 * op->output);
+	if (!w->model->image || !w->software->aten_image_kernels ||
+	    !(scales || (op->kind == MQ_OP_NORM && w->dtype == MQ_BF16)))
+		return false;
+	mq_work_made(w, scales ? MQ_PART_CHANNEL_SCALE : MQ_PART_BATCH_NORM, first ? MQ_MAKE_APART : MQ_MAKE_NATIVE,
+		     op->output * w->scale.write, backward);
+	if (!scales && !first)
+		spread_norm(w);
+	return true;
 }
 
 static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_kind kind)
@@ -347,15 +352,8 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
 	elems -= less;
-	if (image_part(w) != MQ_N_PARTS) {
-		bool first = mq_channels_first(w->model, w->software, w->dtype);
-
-		mq_work_made(w, image_part(w), first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, op->output * w->scale.write,
-			     backward);
-		if (op->kind == MQ_OP_NORM && !first)
-			spread_norm(w);
+	if (add_listed(w, backward))
 		return;
-	}
 	if (op->silu && !backward && w->model->image && w->software->aten_image_kernels) /* in place, of a copy */
 		add_pass(w, op->write * w->scale.write, 2 * w->size_B);
 	struct mq_kernel *k = mq_work_add(w, kind);

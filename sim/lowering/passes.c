@@ -116,21 +116,19 @@ static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enu
 static void exchange_halos(struct mq_low *low, uint32_t op, enum mq_phase phase)
 {
 	const struct mq_config *c = mq_low_config(low, op);
-	double n = c->split[MQ_DIM_SPATIAL], neighbours = fmin(n - 1, 2);
+	struct inner swap = { .kind = MQ_COLL_ALL_GATHER, .mask = 1u << MQ_DIM_SPATIAL, .purpose = "halo" };
+	double n = c->split[MQ_DIM_SPATIAL];
 	bool needed = phase == MQ_FORWARD;
 
 	MQ_EACH_IN(low->model, op, e)
 		needed = needed || !e->no_grad;
 	if (n == 1 || !(low->model->op[op].halo > 0) || !needed)
 		return;
-	emit_inner(low, op,
-		   &(struct inner){ .kind = MQ_COLL_ALL_GATHER,
-				    .mask = 1u << MQ_DIM_SPATIAL,
-				    .elems = low->model->op[op].halo / c->split[MQ_DIM_IN] * neighbours * n / (n - 1),
-				    .dtype = low->train->dtype,
-				    .purpose = "halo",
-				    .phase = phase,
-				    .awaited = true });
+	swap.elems = low->model->op[op].halo / c->split[MQ_DIM_IN] * fmin(n - 1, 2) * n / (n - 1);
+	swap.dtype = low->train->dtype;
+	swap.phase = phase;
+	swap.awaited = true;
+	emit_inner(low, op, &swap);
 }
 
 /* Vocabulary-parallel cross-entropy: reduces maximum, sum of exponentials and target logit of each token, in fp32; or
