@@ -115,10 +115,12 @@ static uint32_t divisible_count(const struct mq_question *q, uint32_t n, uint32_
 	return n;
 }
 
-/* The largest count > n / 2 that divides the batch; n if there is none. */
+/* The largest count that divides the batch, above half of the devices that it has a sample for; n if there is none. */
 static uint32_t dividing_count(double batch, uint32_t n, uint32_t step)
 {
-	for (uint32_t few = n - n % step; few > n / 2; few -= step)
+	uint32_t most = batch < n ? (uint32_t)batch : n;
+
+	for (uint32_t few = most - most % step; few > most / 2; few -= step)
 		if (fmod(batch, few) == 0)
 			return few;
 	return n;
@@ -158,8 +160,9 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* e.g. 4 of 5: more degrees divide it */
 		if (2 * few > n)
 			add_set(space, r, few);
-	add_set(space, r, divisible_count(problem->q, n, n > MANY ? node : 1));
-	add_set(space, r, dividing_count(problem->q->train->batch, n, n > MANY ? node : 1));
+	uint32_t step = n > MANY ? node & -node : 1; /* machines, of domains of 72 parts: tp divides what is left */
+	add_set(space, r, divisible_count(problem->q, n, step));
+	add_set(space, r, dividing_count(problem->q->train->batch, n, step));
 	add_set(space, r, 1);
 	/* as many devices as the fixed degrees take, which may fit no other set */
 	const struct mq_limits *l = space->problem->limits;
