@@ -4,15 +4,21 @@ load common
 set title title noenhanced
 set xlabel key noenhanced
 per_s = 1e3 * per_ms(low_ms)
-set ylabel "step time, ".unit_of(low_ms)
+set ylabel "step time and its 80 % interval, ".unit_of(low_ms)
 set yrange [0 : *]
 set offsets 0.5, 0.5, graph 0.1, 0
 longest = 0 # names that would meet are turned
-stats file using (longest = strlen(stringcolumn(key)) > longest ? strlen(stringcolumn(key)) : longest, 0) name "x" nooutput
+names = -1 # but the header's; a line joins numbers, not names
+number(word) = strstrt("0123456789.", word[1:1]) > 0 && strstrt("0123456789.", word[strlen(word):]) > 0
+stats file using (longest = strlen(stringcolumn(key)) > longest ? strlen(stringcolumn(key)) : longest, \
+	names = names + !number(stringcolumn(key)), 0) name "x" nooutput
 set xtics noenhanced rotate by (longest * (x_records + x_invalid) > 80 ? -20 : 0)
 unset key
 set style textbox opaque noborder margins 0.2, 0.2 # a line that crosses a number is behind it
 set datafile missing NaN
-plot file using 0:(per_s * column("step_time_s")):xtic(stringcolumn(key)) with linespoints lw 2 pt 7 ps dot lc rgb blue, \
+look = names > 0 ? "points" : "linespoints"
+plot file using 0:(per_s * column("step_time_s")):(per_s * column("low_80_s")):(per_s * column("high_80_s")) \
+	with yerrorbars lw 2 pt 0 lc rgb "#99b8d8", \
+	file using 0:(per_s * column("step_time_s")):xtic(stringcolumn(key)) with @look lw 2 pt 7 ps dot lc rgb blue, \
 	file using 0:(per_s * column("step_time_s")):(sprintf("%.4g", per_s * column("step_time_s"))) \
-	with labels boxed offset 0, 0.9 font small textcolor rgb "#444444"
+	with labels left boxed offset 0.8, 0.8 font small textcolor rgb "#444444"
