@@ -231,7 +231,7 @@ static void say(const struct recommend *r, const char *gpu, uint32_t row, FILE *
 	char money[32];
 	const char *unit = !r->rate ? "days" : r->tokens ? "tokens a day" : "samples a day";
 
-	fprintf(file, "%s: %.0f devices, platform.nodes = %s: %.4g %s", gpu, devices,
+	fprintf(file, "%s: %.0f device%s, platform.nodes = %s: %.4g %s", gpu, devices, devices > 1 ? "s" : "",
 		mq_csv_word(&r->tried, row, "platform.nodes"), r->rate ? r->amount / days : days, unit);
 	if (fast > 0)
 		fprintf(file, ", 80 %% within %.4g to %.4g%s", r->rate ? r->amount / (days * slow) : days * fast,
@@ -242,8 +242,8 @@ static void say(const struct recommend *r, const char *gpu, uint32_t row, FILE *
 	else
 		fprintf(file, "; %s at $%.4g a device and hour%s", mq_text_usd(usd, money), usd / (24 * days * devices),
 			usd > r->budget_usd ? ", over the budget" : "");
-	fprintf(file, "; %s%s%s%s\n", mq_csv_word(&r->tried, row, "plan"),
-		*mq_csv_word(&r->tried, row, "assumed") ? "; much is assumed of it" : "",
+	const char *assumed = mq_csv_word(&r->tried, row, "assumed");
+	fprintf(file, "; %s%s%s%s%s\n", mq_csv_word(&r->tried, row, "plan"), *assumed ? "; assumed: " : "", assumed,
 		r->why ? "; nearest of the others: " : "", r->why ? r->why : "");
 }
 
@@ -351,16 +351,13 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_args args = {
 		.table = { { mq_question_args, &r.asked }, { mq_search_args, &r.search }, { rows, &r } },
 		.doc = "Finds the fewest devices of each type that train a number of tokens in time, and their cost: "
-		       "a study of which only the necessary points are searched (default: engine expert, 8 plans "
-		       "per point).",
+		       "a study of which only the necessary points are searched (default: 8 plans per point).",
 	};
 
 	mq_asked_init(&r.asked);
 	mq_args_defaults(mq_search_args, &r.search);
 	mq_args_defaults(rows, &r);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
-	if (!r.search.engines.n)
-		r.search.engines.item[r.search.engines.n++] = "expert";
 	r.search.evals = r.search.evals ? r.search.evals : 8;
 	r.asked.simulation_s = isinf(r.asked.simulation_s) ? MOST_SIMULATION_S : r.asked.simulation_s;
 	if (r.asked.platform)

@@ -112,10 +112,11 @@ static void print_result(const struct simulation *s, FILE *f)
 		s->session->cluster->device[r->memory_device].name);
 	fprintf(f, ", %s allocated", mq_text_B(r->allocated_memory_B, text));
 	fprintf(f, ", %s reserved", mq_text_B(r->reserved_memory_B, text));
-	if (r->host_memory_B > 0)
-		fprintf(f, "; %s of host memory%s%s", mq_text_B(r->host_memory_B, text),
-			r->host_limit_B > 0 ? " of " : " (the platform does not say how much there is)",
-			r->host_limit_B > 0 ? mq_text_B(r->host_limit_B, limit) : "");
+	if (r->host_limit_B > 0 && r->host_memory_B > 0)
+		fprintf(f, "; %s of %s in the host memory of a machine", mq_text_B(r->host_memory_B, text),
+			mq_text_B(r->host_limit_B, limit));
+	else if (r->host_memory_B > 0)
+		fprintf(f, "; %s", mq_session_host_memory(r, &s->session->arena));
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, %s", mq_session_memory_text(session, &s->session->arena));
 	fprintf(f, "\n");
@@ -155,7 +156,7 @@ static void print_json(const struct simulation *s)
 	mq_json_add_f64(stdout, "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r));
 	mq_json_add_numbers(stdout, table, "mfu", r);
 	mq_json_add_text(stdout, "flop_convention", mq_flop_convention(s->session->q.software));
-	mq_json_add_text(stdout, "assumed", mq_session_assumed(s->session, &s->session->arena));
+	mq_json_add_text(stdout, "assumed", mq_session_assumed(s->session, r, &s->session->arena));
 	fputs(", \"trust\": ", stdout);
 	mq_trust_json(&s->trust, stdout);
 	printf("%s}\n", s->said);

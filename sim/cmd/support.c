@@ -235,6 +235,9 @@ static void look(struct mq_session *session, bool json)
 	say_devices(&sheet);
 	say_links(&sheet);
 	say_software(&sheet);
+	const char *left = mq_session_left_out(session, &session->arena);
+	if (*left)
+		say(&sheet, "answers", MISSING, left);
 	say_runs(&sheet);
 	print(&sheet, json);
 }

@@ -398,9 +398,37 @@ const struct mq_link_calib *mq_session_link(const struct mq_session *s, const ch
 	return mq_calib_link_for(s->calib, class, capability);
 }
 
+const char *mq_session_left_out(const struct mq_session *s, struct mq_arena *arena)
+{
+	double told_Bps = 0;
+	const char *text = s->train.infer && s->model->tokens_per_sample > 0 ?
+				   "forward passes over whole prompts; tokens written one by one and their "
+				   "cache are not modelled" :
+				   "";
+
+	for (uint32_t i = 0; i < s->cluster->n_links; i++) {
+		const struct mq_link *l = &s->cluster->link[i];
+
+		if (l->class != MQ_LINK_NIC || !(l->bw_Bps > told_Bps))
+			continue;
+		told_Bps = l->bw_Bps;
+		const struct mq_link_calib *calib = mq_session_link(s, mq_fabric_name(l->fabric));
+		if (calib && calib->port_Bps > 0 && calib->port_Bps <= l->bw_Bps / 2)
+			return mq_arena_printf(
+				arena, "%s%s%s: of a port's %.4g GB/s sockets get %.4g (network=roce is RDMA)", text,
+				*text ? "; " : "", mq_fabric_name(l->fabric), l->bw_Bps / 1e9, calib->port_Bps / 1e9);
+	}
+	return text;
+}
+
 void mq_session_note(const struct mq_session *s, FILE *file)
 {
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool here = !s->own_platform && !access(s->platform_calib, F_OK);
+	const char *left = mq_session_left_out(s, &scratch);
+
+	if (*left)
+		fprintf(file, "note: %s\n", left);
 
 	if (s->model->note)
 		fprintf(file, "note: %s\n", s->model->note);
@@ -422,15 +450,27 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 	}
 }
 
-const char *mq_session_assumed(const struct mq_session *s, struct mq_arena *arena)
+const char *mq_session_host_memory(const struct mq_result *r, struct mq_arena *arena)
 {
-	const char *text = "";
+	char text[32];
+
+	return r && r->host_memory_B > 0 && !(r->host_limit_B > 0) ?
+		       mq_arena_printf(arena,
+				       "%s in the host memory of a machine; how much it has is not known "
+				       "(host_memory_GB=)",
+				       mq_text_B(r->host_memory_B, text)) :
+		       "";
+}
+
+const char *mq_session_assumed(const struct mq_session *s, const struct mq_result *r, struct mq_arena *arena)
+{
+	const char *text = mq_session_left_out(s, arena), *host = mq_session_host_memory(r, arena);
 
 	for (uint32_t i = 0; i < s->calib->n_devices; i++)
 		if (s->calib->device[i].assumed)
 			text = mq_arena_printf(arena, "%s%s%s: %s", text, *text ? "; " : "", s->calib->device[i].name,
 					       s->calib->device[i].assumed);
-	return text;
+	return mq_arena_printf(arena, "%s%s%s", text, *text && *host ? "; " : "", host);
 }
 
 const struct mq_job *mq_session_job(const struct mq_session *session)

@@ -77,8 +77,13 @@ enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked
 void mq_session_close(struct mq_session *session);
 /* Closes a session at the end of its block: MQ_CLOSED struct mq_session session = { .model = NULL }. */
 #define MQ_CLOSED __attribute__((cleanup(mq_session_close)))
-/* "X1: no fp8; ...": the assumptions made for device types without a full calibration; "" = none. */
-const char *mq_session_assumed(const struct mq_session *session, struct mq_arena *arena);
+/* What a user may take for granted and the answer has not: generation in inference, ports of twice what TCP gets. */
+const char *mq_session_left_out(const struct mq_session *session, struct mq_arena *arena);
+/* "2266 GB in the host memory of a machine; ...", where the platform does not say how much there is; else "". */
+const char *mq_session_host_memory(const struct mq_result *result, struct mq_arena *arena);
+/* "X1: no fp8; ...": what was assumed of devices, ports, the mode and, if `result` is not NULL, host memory; "" = none. */
+const char *mq_session_assumed(const struct mq_session *session, const struct mq_result *result,
+			       struct mq_arena *arena);
 /* Prints notes on the question: device types without calibration, assumptions, a missing index of errors. */
 void mq_session_note(const struct mq_session *session, FILE *file);
 /* Is the device the first of its type among the devices `among` (NULL: all)? */

@@ -144,7 +144,7 @@ static enum mq_status put_answer(struct mq_answering *a)
 	}
 	struct mq_session_trust trust = mq_session_trust(s, best->plan, &best->result, &s->arena);
 	mq_trust_put_answer(a->row, &trust.answer);
-	mq_csv_put_text(a->row, mq_session_assumed(s, &s->arena));
+	mq_csv_put_text(a->row, mq_session_assumed(s, &best->result, &s->arena));
 	if (a->study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(a));
 	return a->study->breakeven_target ? mq_study_breakeven(a) : MQ_OK;

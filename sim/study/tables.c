@@ -19,7 +19,7 @@ struct tables {
 	struct mq_csv csv;           /* whatif.csv */
 	uint32_t *index;             /* [n_points * n_axes] value of a point on an axis */
 	double *rate, *step_s, *usd; /* [n_points] columns */
-	double *efficiency;          /* [n_points], if scaling is asked */
+	double *size, *efficiency;   /* [n_points], if scaling is asked: devices of the cluster, and per device */
 	struct mq_err *err;
 };
 
@@ -57,13 +57,23 @@ static bool is_size(const char *key)
 	return !strcmp(key, "platform.nodes") || !strcmp(key, "platform.gpus");
 }
 
-static double size_of(struct tables *t, uint32_t point)
+/* Devices of a point's cluster: nodes x gpus of the study, or, if it leaves gpus to the device type, as it is built. */
+static double read_size(struct tables *t, uint32_t p)
 {
 	const char **v = mq_arena_array(&t->arena, t->study->n_axes, const char *);
+	struct mq_err refused = MQ_ERR_INIT;
+	struct mq_point point;
+	bool gpus = false;
 
-	for (uint32_t a = 0; a < t->study->n_axes; a++)
-		v[a] = value(t, point, a);
-	return mq_study_size(t->study, v);
+	for (uint32_t a = 0; a < t->study->n_axes; a++) {
+		v[a] = value(t, p, a);
+		gpus |= !strcmp(t->study->axis[a].key, "platform.gpus");
+	}
+	double size = mq_study_size(t->study, v);
+	if (gpus || isnan(t->rate[p]) || mq_study_point(t->study, p, &t->arena, &point, &refused) != MQ_OK)
+		return size;
+	MQ_CLOSED struct mq_session s = { .model = NULL };
+	return mq_session_open(&s, &point.asked, t->study->shipped, &refused) == MQ_OK ? s.cluster->n_devices : size;
 }
 
 static bool same_series(const struct tables *t, uint32_t p, uint32_t q, bool (*without)(const char *))
@@ -81,9 +91,9 @@ static double efficiency(struct tables *t, uint32_t point)
 
 	for (uint32_t q = 0; q < t->study->n_points; q++)
 		if (same_series(t, point, q, is_size) && !isnan(t->rate[q]) &&
-		    (isnan(t->rate[ref]) || size_of(t, q) < size_of(t, ref)))
+		    (isnan(t->rate[ref]) || t->size[q] < t->size[ref]))
 			ref = q;
-	return t->rate[point] / size_of(t, point) / (t->rate[ref] / size_of(t, ref));
+	return t->rate[point] / t->size[point] / (t->rate[ref] / t->size[ref]);
 }
 
 /* Says, for the series of `first`, up to which cluster size the efficiency stays above the study's. */
@@ -91,26 +101,24 @@ static void say_scaling(struct tables *t, uint32_t first)
 {
 	uint32_t last_good = MQ_NONE, bad = MQ_NONE;
 
-	for (uint32_t q = 0; q < t->study->n_points; q++) {
-		if (!same_series(t, first, q, is_size) || isnan(t->efficiency[q]))
-			continue;
-		if (t->efficiency[q] < t->study->efficiency && (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)))
+	for (uint32_t q = 0; q < t->study->n_points; q++)
+		if (same_series(t, first, q, is_size) && t->efficiency[q] < t->study->efficiency &&
+		    (bad == MQ_NONE || t->size[q] < t->size[bad]))
 			bad = q;
-	}
 	for (uint32_t q = 0; q < t->study->n_points; q++)
 		if (same_series(t, first, q, is_size) && !isnan(t->efficiency[q]) &&
-		    (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)) &&
-		    (last_good == MQ_NONE || size_of(t, q) > size_of(t, last_good)))
+		    (bad == MQ_NONE || t->size[q] < t->size[bad]) &&
+		    (last_good == MQ_NONE || t->size[q] > t->size[last_good]))
 			last_good = q;
 	fprintf(t->words, "scaling (%s): ", point_name(t, first, is_size));
 	if (last_good == MQ_NONE) {
 		fprintf(t->words, "no cluster has a plan\n");
 		return;
 	}
-	fprintf(t->words, "%.0f devices at %.1f %% efficiency", size_of(t, last_good), 100 * t->efficiency[last_good]);
+	fprintf(t->words, "%.0f devices at %.1f %% efficiency", t->size[last_good], 100 * t->efficiency[last_good]);
 	if (bad != MQ_NONE)
 		fprintf(t->words, "; falls under %.0f %% at %.0f devices (%.1f %%)\n", 100 * t->study->efficiency,
-			size_of(t, bad), 100 * t->efficiency[bad]);
+			t->size[bad], 100 * t->efficiency[bad]);
 	else
 		fprintf(t->words, "; stays above %.0f %% to the largest cluster that has a plan\n",
 			100 * t->study->efficiency);
@@ -120,15 +128,18 @@ static enum mq_status scaling(struct tables *t)
 {
 	struct mq_csv_writer w;
 
-	if (!(size_of(t, 0) > 0))
+	t->size = mq_arena_array(&t->arena, t->study->n_points, double);
+	for (uint32_t p = 0; p < t->study->n_points; p++)
+		t->size[p] = read_size(t, p);
+	if (!(t->size[0] > 0))
 		return mq_bad(t->err, "%s: scaling needs a list of platform.nodes or platform.gpus", t->study->path);
 	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
 		t->efficiency[p] = efficiency(t, p);
 	MQ_TRY(mq_table_create(&w, MQ_TABLE_scaling, t->dir, &t->arena, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++)
-		mq_csv_row(&w, "%u,%s,%g,%g,%g,%g", p, point_name(t, p, is_size), size_of(t, p), t->step_s[p],
-			   t->rate[p], t->efficiency[p]);
+		mq_csv_row(&w, "%u,%s,%g,%g,%g,%g", p, point_name(t, p, is_size), t->size[p], t->step_s[p], t->rate[p],
+			   t->efficiency[p]);
 	MQ_TRY(mq_csv_close(&w, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		bool first = true;
@@ -249,8 +260,8 @@ static const char *unlike(const struct tables *t, uint32_t p)
 	return judged && !like ? "; no measured run is like it" : "";
 }
 
-/* Says the fastest point, the cheapest of known price, and the points without a price. */
-static void say_prices(struct tables *t)
+/* Says the fastest point, the cheapest of known price, which it returns, and the points without a price. */
+static uint32_t say_prices(struct tables *t)
 {
 	uint32_t fastest = MQ_NONE, cheapest = MQ_NONE, unknown = 0;
 	const char *list = "";
@@ -276,6 +287,7 @@ static void say_prices(struct tables *t)
 	if (unknown)
 		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n",
 			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
+	return cheapest;
 }
 
 /* Says how many of n points were not listed after the first MOST_SAID. */
@@ -287,14 +299,11 @@ static void say_left_out(struct tables *t, const char *what, uint32_t n)
 }
 
 /* Says the device price at which each point would cost as much per sample as the cheapest point. */
-static void say_price_ties(struct tables *t)
+static void say_price_ties(struct tables *t, uint32_t cheapest)
 {
-	uint32_t cheapest = MQ_NONE, said = 0;
 	double *devices = column(t, "devices");
+	uint32_t said = 0;
 
-	for (uint32_t p = 0; p < t->study->n_points; p++)
-		if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
-			cheapest = p;
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		double price = 3600 * t->usd[p] / (t->step_s[p] * devices[p]),
 		       least = 3600 * t->usd[cheapest] / (t->step_s[cheapest] * devices[cheapest]),
@@ -375,8 +384,7 @@ static enum mq_status pareto(struct tables *t)
 			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p), label);
 	}
 	MQ_TRY(mq_csv_close(&w, t->err));
-	say_prices(t);
-	say_price_ties(t);
+	say_price_ties(t, say_prices(t));
 	return MQ_OK;
 }
 
@@ -414,6 +422,32 @@ static enum mq_status say_upgrades(struct tables *t)
 				point_name(t, p, NULL));
 	}
 	return MQ_OK;
+}
+
+/* Says for each point what failures cost, and how often to save; or the step that half, nine tenths, ... keep. */
+static void say_times(struct tables *t)
+{
+	double *goodput = column(t, "goodput"), *interval_s = column(t, "checkpoint_interval_s"),
+	       *save_s = column(t, "checkpoint_s"), *mtbf_s = column(t, "mtbf_s"), *p50_s = column(t, "step_p50_s"),
+	       *p90_s = column(t, "step_p90_s"), *p99_s = column(t, "step_p99_s");
+	char half[32], most[32], all[32];
+	uint32_t said = 0;
+
+	for (uint32_t p = 0; p < t->csv.n_rows; p++) {
+		if ((isnan(goodput[p]) && isnan(p50_s[p])) || said++ >= MOST_SAID)
+			continue;
+		if (!isnan(goodput[p]))
+			fprintf(t->words,
+				"failures (%s): one in %.4g h; %.4g %% of the time is progress, saving every %.4g min, "
+				"for %.3g s\n",
+				point_name(t, p, NULL), mtbf_s[p] / 3600, 100 * goodput[p], interval_s[p] / 60,
+				save_s[p]);
+		if (!isnan(p50_s[p]))
+			fprintf(t->words, "jitter (%s): half of the steps take at most %s, 90 %% %s, 99 %% %s\n",
+				point_name(t, p, NULL), mq_text_s(p50_s[p], half), mq_text_s(p90_s[p], most),
+				mq_text_s(p99_s[p], all));
+	}
+	say_left_out(t, "failures, jitter", said);
 }
 
 static enum mq_status say_breakeven(struct tables *t)
@@ -512,6 +546,8 @@ static enum mq_status all_answers(struct tables *t)
 	MQ_TRY(pareto(t));
 	if (s->epoch > 0)
 		say_epoch(t);
+	if (s->fails || s->jitters)
+		say_times(t);
 	if (s->sensitivity > 0)
 		MQ_TRY(say_upgrades(t));
 	return s->breakeven_target ? say_breakeven(t) : MQ_OK;

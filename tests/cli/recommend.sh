@@ -29,7 +29,7 @@ gpus='T4:gpus=1, X1:tflops=500 gpus=1 price_per_h=3'
 for d in $three $most; do
 	"$M" recommend "${ask[@]}" --gpu "$gpus" --target "days=$d tokens=1e11" -o r >said.txt 2>&1 || { cat said.txt; bad=1; }
 	python3 check.py r $d inf || bad=1
-	grep -q '^fewest devices: .*; least money: ' said.txt && grep -q '^X1:.*; much is assumed of it' said.txt &&
+	grep -q '^fewest devices: .*; least money: ' said.txt && grep -q '^X1:.*; assumed: X1: ' said.txt &&
 		grep -q '^T4:.*; nearest of the others: [0-9]* machines take' said.txt || { cat said.txt; bad=1; }
 	rm -r r
 done
@@ -71,4 +71,13 @@ for r, more in zip(rows, rows[1:] + rows[-1:]):
     assert int(r["devices"]) > 4 * int(r["platform.nodes"]), r
     assert float(more["samples_per_s"]) > .99 * float(r["samples_per_s"]), (r, more)
 P
+# Nor where the batch has no sample for each: replicas of FSDP leave the others idle.
+printf '%s\n' 'model = llama:size=8b' 'seq = 4096' 'batch = 16' 'software = fsdp' 'engine = expert' 'evals = 8' \
+	'platform.gpu = H100-SXM-80GB' 'platform.nodes = 2, 4' >few.ini
+"$M" whatif few.ini -o few >/dev/null 2>&1 || bad=1
+python3 -c 'import csv; r = list(csv.DictReader(open("few/whatif.csv"))); assert {x["devices"] for x in r} == {"16"} and {x["dp"] for x in r} == {"16"}, r' || bad=1
+python3 -c 'import csv; assert next(csv.DictReader(open("f/tried.csv")))["engine"] == "portfolio"' || bad=1
+# Of four NVLink domains of 72, the 256 devices that degrees divide.
+"$M" search -m llama:layers=16,hidden=1024,heads=16 --seq 512 --batch 256 -p 'gpu=GB200 fabric=nvl72 gpus=4 nodes=72' --software megatron-core --fix pp=8 --fix tp=4 \
+	-e expert --evals 1 -o racks >said.txt 2>&1 && grep -q 'plan 1 uses 256 of 288 devices' said.txt || { cat said.txt; bad=1; }
 finish

@@ -12,6 +12,7 @@ echo "== fp4 on a device that has none"; look -m llama:size=8b -p "gpu=A100-SXM4
 echo "== scales of 32 values, which Hopper does not apply"; look -m llama:size=8b -p 8xH100 --software megatron-core --gemm-dtype mxfp8
 echo "== no software"; look -m resnet50 -p "gpu=V100-SXM2-16GB nodes=1 gpus=8"
 echo "== a device that nobody has calibrated"; look -m llama:size=8b -p "gpu=NewChip nodes=1 gpus=8 tflops=900 memory_GB=100 bw_TBps=3" --software nanotron
+echo "== prompts, over TCP"; look -m llama:size=8b --mode infer -p "gpu=L40S nodes=2 network=eth nics=1 nic_GBps=12.5" --software nanotron
 # The counts are those of the index.
 "$M" support "${q[@]}" --json | python3 -c 'import csv, json, sys
 rows = list(csv.DictReader(open(sys.argv[1])))

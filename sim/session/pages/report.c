@@ -487,18 +487,20 @@ void mq_search_explain(const struct mq_session *session, const struct mq_search_
 	uint32_t used = mq_plan_degrees(out->best[0].plan).n_devices, all = session->cluster->n_devices;
 	if (used < all)
 		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const char *host = mq_session_host_memory(&out->best[0].result, &scratch);
+	if (*host)
+		fprintf(file, "\nplan 1 keeps %s\n", host);
 	print_named(session, out, "usual plan", "plan", out->usual, out->n_usual, file);
 	print_named(session, out, "software", "best plan that it can run", out->software, out->n_software, file);
 	const struct mq_candidate *first = &out->best[0], *second = plan_to_compare(out, session->cluster);
 	if (second) {
-		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_scored a = { "plan 1", &first->result };
 		struct mq_scored b = { "the other", &second->result };
 
 		fprintf(file, "\nwhy plan 1 wins over %s's best, %s:\n", second->engine,
 			mq_plan_describe(second->plan, session->cluster, &scratch));
 		mq_explain(&a, &b, session->cluster, file);
-		mq_arena_fini(&scratch);
 	}
 	if (first->result.bottleneck[0])
 		fprintf(file, "\nbottleneck of plan 1: %s\n", first->result.bottleneck);

@@ -111,7 +111,7 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, out, i + 1, f);
 	mq_json_put_after(f, "],\n  \"flop_convention\": ", mq_flop_convention(s->q.software));
-	mq_json_add_text(f, "assumed", mq_session_assumed(s, &scratch));
+	mq_json_add_text(f, "assumed", mq_session_assumed(s, out->n_best ? &out->best[0].result : NULL, &scratch));
 	fputs(",\n", f);
 	if (!out->n_best)
 		put_reason(s, out, f);
