@@ -61,13 +61,14 @@ static void add_late(struct users *u, uint32_t device)
 	u->more = true;
 }
 
-static void count_link(uint32_t link, double bytes, void *data)
+static void count_link(uint32_t link, uint32_t replica, double bytes, void *data)
 {
 	struct counter *c = data;
 	const struct mq_schedule *s = c->f->low->prog.schedule;
 	const struct mq_comm *comm = &s->comm[c->task->comm];
 	struct users *u = &c->f->users[link];
 
+	(void)replica;
 	(void)bytes;
 	if (c->stamp[link] == c->user)
 		return;
@@ -113,11 +114,12 @@ struct sharing {
 	bool shared;
 };
 
-static void check_link(uint32_t link, double bytes, void *data)
+static void check_link(uint32_t link, uint32_t replica, double bytes, void *data)
 {
 	struct sharing *l = data;
 	const struct users *u = &l->users[link];
 
+	(void)replica;
 	(void)bytes;
 	l->shared |= u->n > 1 || u->more;
 	for (int i = 0; i < 2; i++)

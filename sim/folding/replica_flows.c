@@ -292,7 +292,7 @@ enum mq_status mq_replica_flows_links(struct mq_replica_flows *rf, const struct 
 				uint32_t l = replica.route[f]->link[k];
 
 				if (all || (!rf->uncontended[l] && !rf->cluster->link[l].fatpipe))
-					see(l, replica.flow[f].bytes, data);
+					see(l, i, replica.flow[f].bytes, data);
 			}
 	}
 	return MQ_OK;

@@ -100,8 +100,9 @@ struct mq_replica_flow {
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
 				    struct mq_replica_flow *replica, struct mq_err *err);
 
-/* Calls `see` for every crossing of a link by a flow of any replica; unless `all`, only for links that can fill up. */
-typedef void mq_replica_flows_see(uint32_t link, double bytes, void *data);
+/* Calls `see` for every crossing of a link by a flow of any replica, one replica after the other; unless `all`, only for
+ * links that can fill up. */
+typedef void mq_replica_flows_see(uint32_t link, uint32_t replica, double bytes, void *data);
 enum mq_status mq_replica_flows_links(struct mq_replica_flows *replicas, const struct mq_task *task, bool all,
 				      mq_replica_flows_see *see, void *data, struct mq_err *err);
 

@@ -214,37 +214,45 @@ enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_
 	return MQ_OK;
 }
 
+enum mq_status mq_costing_links(struct mq_costing *c, const struct mq_communication *m, bool all,
+				mq_replica_flows_see *see, void *data, struct mq_err *err)
+{
+	if (c->view.fold)
+		return mq_replica_flows_links(c->view.fold->replica_flows, m->task, all, see, data, err);
+	for (uint32_t f = 0; f < m->n_flows; f++) {
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src], m->rank[m->flow[f].dst], &route, err));
+		for (uint32_t l = 0; l < route->n_links; l++)
+			if (all || !c->cluster->link[route->link[l]].fatpipe)
+				see(route->link[l], 0, m->flow[f].bytes, data);
+	}
+	return MQ_OK;
+}
+
 /* ---- timeline -------------------------------------------------------------------------------- */
 
 struct loader {
 	double *bytes, calls;
 };
 
-static void add_bytes(uint32_t link, double bytes, void *data)
+static void add_bytes(uint32_t link, uint32_t replica, double bytes, void *data)
 {
 	struct loader *to = data;
 
+	(void)replica;
 	to->bytes[link] += to->calls * bytes;
 }
 
 static enum mq_status load_links(struct mq_costing *c, const double *calls, double *bytes, struct mq_err *err)
 {
-	struct mq_replica_flows *replicas = c->view.fold ? c->view.fold->replica_flows : NULL;
+	const struct mq_replica_flows *replicas = c->view.fold ? c->view.fold->replica_flows : NULL;
 
 	for (uint32_t i = 0; i < c->n_communications; i++) {
-		const struct mq_communication *m = &c->communication[i];
-		if (replicas && calls[i] > 0) {
-			struct loader to = { bytes, calls[i] };
-			MQ_TRY(mq_replica_flows_links(replicas, m->task, true, add_bytes, &to, err));
-			continue;
-		}
-		for (uint32_t f = 0; f < m->n_flows && calls[i] > 0; f++) {
-			const struct mq_route *route;
-			MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src], m->rank[m->flow[f].dst], &route,
-						err));
-			for (uint32_t l = 0; l < route->n_links; l++)
-				bytes[route->link[l]] += calls[i] * m->flow[f].bytes;
-		}
+		struct loader to = { bytes, calls[i] };
+
+		if (calls[i] > 0)
+			MQ_TRY(mq_costing_links(c, &c->communication[i], true, add_bytes, &to, err));
 	}
 	for (uint32_t l = 0; replicas && replicas->home && l < c->cluster->n_links; l++)
 		bytes[l] = bytes[replicas->home[l]];

@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "schedule/timeline.h"
 #include "costing/predict.h"
+#include "folding/replica_flows.h"
 #include "folding/view.h"
 
 /* The caller sets the first five fields before mq_costing_init. */
@@ -52,6 +53,10 @@ enum mq_status mq_costing_communication(struct mq_costing *costing, const struct
 
 /* Fills bound_s. */
 enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err);
+
+/* Calls `see` for every crossing of a link by a flow, replicas included; unless `all`, only for links that can fill up. */
+enum mq_status mq_costing_links(struct mq_costing *costing, const struct mq_communication *communication, bool all,
+				mq_replica_flows_see *see, void *data, struct mq_err *err);
 
 /* Fills *timeline: step time, start and finish of each task from its event's, and bytes on links. */
 enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events, const double *start_s,

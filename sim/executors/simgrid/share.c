@@ -94,7 +94,6 @@ static void list_devices(struct mq_sharing *f)
 
 /* The users of links, before they are sorted by link. */
 struct notes {
-	struct mq_sharing *f;
 	struct mq_arena *arena;
 	uint32_t *stamp; /* [links] 1 + newest user noted */
 	uint32_t user, n, room;
@@ -103,38 +102,18 @@ struct notes {
 	} * note;
 };
 
-static void note_link(uint32_t link, double bytes, void *data)
+/* Notes the user at the link once. */
+static void note_link(uint32_t link, uint32_t replica, double bytes, void *data)
 {
 	struct notes *n = data;
 	const struct note fresh = { link, n->user };
 
+	(void)replica;
 	(void)bytes;
 	if (n->stamp[link] == n->user + 1)
 		return;
 	n->stamp[link] = n->user + 1;
 	MQ_PUSH(n->arena, n->note, n->n, n->room, fresh);
-}
-
-/* Notes a communication's user at each of its links (fatpipes apart), once per (link, user). Folded: also at its
- * replicas' links that can fill up. */
-static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
-{
-	const struct mq_cluster *cluster = n->f->c->cluster;
-	const struct mq_fold *fold = n->f->c->view.fold;
-	const struct mq_communication *communication = &n->f->c->communication[m];
-
-	n->user = n->f->user_of[m];
-	if (fold)
-		return mq_replica_flows_links(fold->replica_flows, communication->task, false, note_link, n, err);
-	for (uint32_t k = 0; k < communication->n_flows; k++) {
-		const struct mq_route *route;
-		MQ_TRY(mq_cluster_route(cluster, communication->rank[communication->flow[k].src],
-					communication->rank[communication->flow[k].dst], &route, err));
-		for (uint32_t i = 0; i < route->n_links; i++)
-			if (!cluster->link[route->link[i]].fatpipe)
-				note_link(route->link[i], 0, n);
-	}
-	return MQ_OK;
 }
 
 /* Do m[0] and m[1], broadcasts or reductions of different roots, use all links of m[2]? Each lacks only its root's
@@ -158,17 +137,18 @@ static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
 	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_communications;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	struct notes notes = { .f = f,
-			       .arena = &scratch,
+	struct notes notes = { .arena = &scratch,
 			       .stamp = mq_arena_array(&scratch, n_links, uint32_t),
 			       .note = mq_arena_array(&scratch, 1, struct note),
 			       .room = 1 };
 	uint32_t *first, *by_user;
 
 	mq_csr_make(&scratch, f->n_users, n, f->user_of, NULL, sizeof(*f->user_of), &first, &by_user);
-	for (uint32_t k = 0; k < n; k++)
+	for (uint32_t k = 0; k < n; k++) {
+		notes.user = f->user_of[by_user[k]];
 		if (k < 2 || !adds_no_link(f, &by_user[k - 2]))
-			MQ_TRY(note_links(&notes, by_user[k], err));
+			MQ_TRY(mq_costing_links(f->c, &f->c->communication[by_user[k]], false, note_link, &notes, err));
+	}
 	mq_csr_make(f->arena, n_links, notes.n, &notes.note->link, &notes.note->user, sizeof(*notes.note),
 		    &f->link_first, &f->link_user);
 	return MQ_OK;

@@ -13,12 +13,8 @@ struct owners {
 	uint32_t *first;   /* [users] index of its first replica among all users' replicas */
 	uint32_t *of_link; /* [links] 1 + first replica seen there */
 	bool *shared;      /* [links] a second replica was seen */
-};
-
-struct visit {
-	struct owners *o;
-	uint32_t replica; /* index among all users' replicas */
-	bool look, found; /* look: do not note, but set `found` if a link is shared */
+	/* of the communication at hand */
+	uint32_t user, n_shared, newest; /* replicas that have a shared link; the newest such one */
 };
 
 static uint32_t replicas_of(struct mq_sharing *f, uint32_t m)
@@ -28,55 +24,31 @@ static uint32_t replicas_of(struct mq_sharing *f, uint32_t m)
 	return fold ? mq_replica_flows_count(fold->replica_flows, f->c->communication[m].task) : 1;
 }
 
-/* Notes one replica's links (fatpipes apart), or looks for a shared one. */
-static enum mq_status visit_links(struct visit *x, const struct mq_replica_flow *replica, struct mq_err *err)
+/* Notes a replica's link (fatpipes apart). */
+static void note_link(uint32_t link, uint32_t replica, double bytes, void *data)
 {
-	const struct mq_cluster *cluster = x->o->f->c->cluster;
+	struct owners *o = data;
+	uint32_t own = 1 + o->first[o->user] + replica, *seen = &o->of_link[link];
 
-	for (uint32_t k = 0; k < replica->n_flows; k++) {
-		const struct mq_route *route = x->o->f->c->view.fold ? replica->route[k] : NULL;
-
-		if (!route)
-			MQ_TRY(mq_cluster_route(cluster, replica->rank[replica->flow[k].src],
-						replica->rank[replica->flow[k].dst], &route, err));
-		for (uint32_t i = 0; i < route->n_links; i++) {
-			uint32_t l = route->link[i], *seen = &x->o->of_link[l];
-
-			if (cluster->link[l].fatpipe)
-				continue;
-			if (x->look)
-				x->found |= x->o->shared[l];
-			else if (!*seen)
-				*seen = 1 + x->replica;
-			else
-				x->o->shared[l] |= *seen != 1 + x->replica;
-		}
-	}
-	return MQ_OK;
+	(void)bytes;
+	if (o->f->c->cluster->link[link].fatpipe)
+		return;
+	if (*seen)
+		o->shared[link] |= *seen != own;
+	else
+		*seen = own;
 }
 
-/* Notes the links of all replicas of a communication, or (n_shared) counts the replicas that have a shared link. */
-static enum mq_status visit_replicas(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
+/* Counts a replica once if it has a shared link. */
+static void count_link(uint32_t link, uint32_t replica, double bytes, void *data)
 {
-	struct mq_sharing *f = o->f;
-	const struct mq_fold *fold = f->c->view.fold;
-	const struct mq_communication *communication = &f->c->communication[m];
-	uint32_t n = replicas_of(f, m);
+	struct owners *o = data;
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct visit x = { .o = o, .replica = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
-		struct mq_replica_flow replica = { .n = communication->n,
-						   .rank = communication->rank,
-						   .n_flows = communication->n_flows,
-						   .flow = communication->flow };
-
-		if (fold)
-			MQ_TRY(mq_replica_flows_get(fold->replica_flows, communication->task, i, &replica, err));
-		MQ_TRY(visit_links(&x, &replica, err));
-		if (n_shared)
-			*n_shared += x.found;
-	}
-	return MQ_OK;
+	(void)bytes;
+	if (!o->shared[link] || o->newest == replica)
+		return;
+	o->newest = replica;
+	o->n_shared++;
 }
 
 /* Can compute slow this communication? */
@@ -123,8 +95,10 @@ static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *
 		if (!paced[e])
 			continue;
 		if (n_shared[m] == MQ_NONE) {
-			n_shared[m] = 0;
-			MQ_TRY(visit_replicas(o, m, &n_shared[m], err));
+			o->n_shared = 0;
+			o->newest = MQ_NONE;
+			MQ_TRY(mq_costing_links(f->c, &f->c->communication[m], true, count_link, o, err));
+			n_shared[m] = o->n_shared;
 		}
 		if (n_shared[m] || f->mixed[f->user_of[m]])
 			mq_sharing_mark(f, e);
@@ -147,8 +121,10 @@ enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 		any |= paced[e] = can_be_slowed(f, e);
 	if (any) {
 		number_replicas(&o, &scratch);
-		for (uint32_t m = 0; m < f->c->n_communications; m++)
-			MQ_TRY(visit_replicas(&o, m, NULL, err));
+		for (uint32_t m = 0; m < f->c->n_communications; m++) {
+			o.user = f->user_of[m];
+			MQ_TRY(mq_costing_links(f->c, &f->c->communication[m], true, note_link, &o, err));
+		}
 		MQ_TRY(mark_paced(&o, paced, n_shared, err));
 	}
 	return MQ_OK;
