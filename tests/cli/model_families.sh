@@ -24,4 +24,70 @@ for more in '--img-h 336' '--experimental-attention-variant dsa' '--model-provid
 	echo "$gpt $more" >m.sh; try 2 "m.sh: ${more%% *}.*such models are not read" model m.sh; done
 for more in '--use-rotary-position-embeddings' '--position-embedding-type rope'; do echo "$gpt $more" >m.sh; "$M" model m.sh | sed -n 2p; done
 for name in override layer; do echo "$gpt --hybrid-$name-pattern M* --mamba-num-heads 8" >m.sh; "$M" model m.sh | sed -n 2p; done
+# The same model in Megatron's log, in NeMo's file and as flags; a log has the defaults of other models, too.
+cat >llama.log <<'L'
+[rank0]: ------------------------ arguments ------------------------
+  add_bias_linear ................................. False
+  attention_backend ............................... AttnBackend.auto
+  attention_dropout ............................... 0.0
+  bert_binary_head ................................ True
+  ffn_hidden_size ................................. 96
+  global_batch_size ............................... 8
+  group_query_attention ........................... True
+  hidden_dropout .................................. 0.0
+  hidden_size ..................................... 32
+  hybrid_mlp_ratio ................................ 0.0
+  img_h ........................................... 224
+  moe_layer_freq .................................. [0, 1, 1]
+  moe_router_topk ................................. 2
+  normalization ................................... RMSNorm
+  num_attention_heads ............................. 4
+  num_experts ..................................... 4
+[rank0]:   num_layers ...................................... 3
+  num_query_groups ................................ 2
+  padded_vocab_size ............................... 128
+  position_embedding_type ......................... rope
+  seq_length ...................................... 64
+  spec ............................................ None
+  swiglu .......................................... True
+  untie_embeddings_and_output_weights ............. True
+  vocab_size ...................................... 100
+L
+cat >llama.yaml <<'Y'
+model:
+  encoder_seq_length: 64
+  num_layers: 3 # of both kinds
+  hidden_size: 32
+  ffn_hidden_size: 96
+  num_attention_heads: 4
+  num_query_groups: 2
+  num_moe_experts: 4
+  moe_router_topk: 2
+  moe_layer_freq:
+  - 0
+  - 1
+  - 1
+  bias: false
+  activation: 'fast-swiglu'
+  normalization: rmsnorm
+  position_embedding_type: rope
+  share_embeddings_and_output_weights: false
+  hidden_dropout: 0.0
+  attention_dropout: 0.0
+data:
+  seq_length: 2048
+Y
+for file in llama.log llama.yaml:vocab=128; do "$M" model $file | sed -n '1,6p' | cksum; done
+sed -i 's/^data:/  mm_cfg: {}\n  hidden_size: 64/' llama.yaml; try 2 'hidden-size=32 and --hidden-size=64: give the settings of one model' model llama.yaml
+sed -i '/mm_cfg/d; s/  hidden_size: 64/  img_h: 224/' llama.yaml; try 2 "img_h: 224: only stacks of GPT's blocks are read of settings" model llama.yaml
+# No number where one must be, a decoder unlike its encoder, layers of more widths than one; attention to all sides.
+echo "{\"model_type\": \"llama\", \"hidden_size\": \"auto\", $llama}" >newer.json; try 2 '"hidden_size" is a text; give a whole number' model newer.json
+echo '{"model_type": "bart", "encoder_ffn_dim": 64, "decoder_ffn_dim": 32}' >newer.json; try 2 '"decoder_ffn_dim" gives ffn=32, another key ffn=64: such layers are not modelled' model newer.json
+echo "{\"model_type\": \"gemma4_text\", \"hidden_size\": 32, $llama, \"per_layer_config\": {\"0\": {\"intermediate_size\": 9}}}" >newer.json
+try 2 '"per_layer_config": only wider heads of full attention are read' model newer.json
+for causal in true false; do
+	echo "{\"model_type\": \"qwen2\", \"hidden_size\": 32, $llama, \"is_causal\": $causal}" >newer.json
+	"$M" model newer.json --graph graph.jsonl >/dev/null; grep -c '"causal": *true' graph.jsonl; done
+echo "{\"model_type\": \"bailing_moe\", \"hidden_size\": 32, $llama, \"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 9, \"use_bias\": true}" >newer.json
+"$M" model newer.json 2>&1 >/dev/null | grep -o 'not used: use_bias'
 finish

@@ -85,7 +85,7 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 	if (!family || *keys)
 		return unknown_family(families, at, type, keys, arena, err);
 	MQ_TRY(mq_hf_read(family, at, t, &positions, arena, err));
-	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
+	t->seq = positions && positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
 	*note = note_of(family, at, type, guessed, mtp ? 0 : t->mtp, arena);
 	if (!mtp)
 		t->mtp = 0;
@@ -152,16 +152,6 @@ static enum mq_status add_option(const struct mq_json_at *at, const struct mq_cs
 	return MQ_OK;
 }
 
-static enum mq_status refuse_layers(const struct mq_json_at *at, struct mq_err *err)
-{
-	static const char *const keys[] = { "use_swiglu_ffn", "dual_attention_layers" };
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (json_object_get(at->object, keys[i]) && !mq_hf_is_off(json_object_get(at->object, keys[i])))
-			return mq_bad(err, "%s: \"%s\": such layers are not modelled", at->path, keys[i]);
-	return MQ_OK;
-}
-
 /* Builds by the rows of huggingface_builders.csv; *model is NULL if none has the type. */
 static enum mq_status build_other(const struct mq_json_at *at, const char *type, const char *class,
 				  const struct mq_model_request *request, struct mq_arena *arena,
@@ -170,7 +160,9 @@ static enum mq_status build_other(const struct mq_json_at *at, const char *type,
 	const char *dir, *name = NULL, *list = "";
 	struct mq_csv rows;
 
+	const struct mq_hf_family *families;
 	*model = NULL;
+	MQ_TRY(mq_hf_families(arena, &families, err));
 	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
 	MQ_TRY(mq_csv_load_of(mq_arena_printf(arena, "%s/huggingface_builders.csv", dir),
 			      "types,model,key,is,option,absent", arena, &rows, err));
@@ -187,7 +179,7 @@ static enum mq_status build_other(const struct mq_json_at *at, const char *type,
 	if (!name)
 		return MQ_OK;
 	const struct mq_builder *builder = mq_builder_find(name);
-	MQ_TRY(refuse_layers(at, err));
+	MQ_TRY(mq_hf_refuse_parts(families, at, err));
 	return builder ? builder->build(name, list, request, arena, model, err) :
 			 mq_bad(err, "%s/huggingface_builders.csv: no builder makes '%s'", dir, name);
 }
@@ -260,7 +252,8 @@ static enum mq_status load_object(const char *name, const char *path, const json
 				  const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
 {
-	const struct mq_json_at at = { .path = path, .place = "", .object = object };
+	const json_t *thinker = json_object_get(object, "thinker_config"); /* Qwen Omni: the model that is trained */
+	const struct mq_json_at at = { path, "", json_is_object(thinker) ? thinker : object };
 	struct mq_transformer t = { .name = name };
 	struct options o;
 

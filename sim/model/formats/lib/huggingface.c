@@ -18,7 +18,7 @@ static bool is_array_of_one(const json_t *value, json_t **one)
 	return i > 1 && i == json_array_size(value) && json_is_number(*one);
 }
 
-/* A number, or an array with one equal number per layer. null is none; "auto" follows from other keys. */
+/* A number, or an array with one equal number per layer. null is none; an "auto" rank follows from other keys. */
 static enum mq_status read_number(const struct mq_json_at *at, const struct mq_hf_key *k, double *x, struct mq_err *err)
 {
 	const struct mq_json_range range = { k->min, k->max, k->type == MQ_HF_NUMBER, false };
@@ -31,7 +31,8 @@ static enum mq_status read_number(const struct mq_json_at *at, const struct mq_h
 	}
 	if (json_is_null(v) && k->type == MQ_HF_NUMBER && k->offset != offsetof(struct mq_hf_config, positions))
 		*x = 0;
-	if (json_is_string(v) && (!strcmp(json_string_value(v), "auto") || mq_hf_layer_key(k->name)))
+	bool rank = k->offset == offsetof(struct mq_hf_config, t.mamba.rank);
+	if (json_is_string(v) && ((rank && !strcmp(json_string_value(v), "auto")) || mq_hf_layer_key(k->name)))
 		return MQ_OK;
 	return mq_json_number(at, k->name, &range, x, err);
 }
@@ -117,8 +118,10 @@ static void read_activation(const struct mq_json_at *at, struct mq_transformer *
 
 /* ---- combinations of keys ------------------------------------------------------------------------- */
 
-static enum mq_status refuse_parts(const struct mq_csv *others, const struct mq_json_at *at, struct mq_err *err)
+enum mq_status mq_hf_refuse_parts(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_err *err)
 {
+	const struct mq_csv *others = family->others;
+
 	for (uint32_t i = 0; i < others->n_rows; i++) {
 		const char *key = mq_csv_word(others, i, "key"), *what = mq_csv_word(others, i, "not_modelled");
 		const json_t *v = *what ? json_object_get(at->object, key) : NULL;
@@ -130,9 +133,32 @@ static enum mq_status refuse_parts(const struct mq_csv *others, const struct mq_
 	return MQ_OK;
 }
 
+/* transformers 5 writes what differs in some layers ("05": {"head_dim": 512}): in Gemma 4 those of full attention. */
+static enum mq_status read_layers_apart(const struct mq_json_at *at, struct mq_hf_config *c, struct mq_err *err)
+{
+	json_t *layers = json_object_get(at->object, "per_layer_config"), *layer, *first = NULL;
+	bool alike = c->global_dim;
+	const char *key;
+
+	json_object_foreach(layers, key, layer) {
+		first = first ? first : layer;
+		alike = alike && json_equal(layer, first);
+	}
+	if (!first)
+		return MQ_OK;
+	const struct mq_json_at part = { at->path, "per_layer_config", first };
+	size_t read = !!json_object_get(first, "head_dim") + (size_t) !!json_object_get(first, "num_key_value_heads");
+	if (!alike || !read || json_object_size(first) != read)
+		return mq_bad(err, "%s: \"per_layer_config\": only wider heads of full attention are read", at->path);
+	c->global_dim = c->t.head_dim;
+	MQ_TRY(mq_json_u32(&part, "head_dim", 1, 1e8, &c->global_dim, err));
+	return mq_json_u32(&part, "num_key_value_heads", 1, 1e8, &c->global_kv_heads, err);
+}
+
 static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf_config *c, struct mq_err *err)
 {
 	struct mq_transformer *t = &c->t;
+	const char *positions = json_string_value(json_object_get(at->object, "position_embedding_type"));
 
 	if (c->mlp_bias && !c->attention_bias && !t->biases)
 		return mq_bad(err,
@@ -154,6 +180,13 @@ static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf
 		t->value_dim = 0;
 	if (c->alibi)
 		t->rotary = c->learned = false;
+	if (positions && (!strncmp(positions, "ro", 2) || !strcmp(positions, "nope") || !strcmp(positions, "alibi"))) {
+		t->rotary = *positions == 'r';
+		c->learned = false;
+	}
+	t->causal &= !json_is_false(json_object_get(at->object, "is_causal")) &&
+		     !json_is_true(json_object_get(at->object, "use_bidirectional_attention"));
+	MQ_TRY(read_layers_apart(at, c, err));
 	if (c->rotary_dim && t->heads)
 		t->rope_part = (double)c->rotary_dim / (t->head_dim ? t->head_dim : t->hidden / t->heads);
 	if (t->rope_part > 1)
@@ -235,7 +268,7 @@ static enum mq_status settle(const struct mq_hf_family *f, const struct mq_json_
 {
 	bool before = true;
 
-	MQ_TRY(refuse_parts(f->others, at, err));
+	MQ_TRY(mq_hf_refuse_parts(f, at, err));
 	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
 	if (!before || (c->narrow && c->narrow != c->t.hidden))
 		return mq_bad(err,
@@ -337,13 +370,13 @@ bool mq_hf_is_off(const json_t *value)
 	       (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
 }
 
-static bool is_read(const struct mq_hf_key *keys, const char *key)
+static bool is_read(const struct mq_hf_family *family, const char *key)
 {
 	static const char others[] = " activation_function activation mlp_hidden_act attn_config ffn_config "
 				     "linear_attn_config do_layer_norm_before vision_config audio_config text_config ";
 
-	for (const struct mq_hf_key *k = keys; k->name; k++)
-		if (!strcmp(key, k->name))
+	for (const struct mq_hf_key *k = family->keys; k->name; k++)
+		if (!strcmp(key, k->name) && k->reads & family->dialects)
 			return true;
 	return mq_text_has_word(others, key) || mq_hf_layer_key(key);
 }
@@ -365,7 +398,7 @@ const char *mq_hf_unread_keys(const struct mq_hf_family *family, bool as_llama, 
 	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
 		bool known = as_llama ? (is_inert(family->others, key) && !is_other_activation(key, value)) ||
 						mq_text_has_word(llama_keys, key) :
-					is_inert(family->others, key) || is_read(family->keys, key);
+					is_inert(family->others, key) || is_read(family, key);
 
 		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)
 			list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);

@@ -26,6 +26,8 @@ const char *mq_hf_text_type(const struct mq_json_at *top);
  * fused and contrast must be set. MQ_EINPUT: an unknown encoder, or one with more tokens than the sequence. */
 enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct mq_transformer *t,
 			    struct mq_arena *arena, struct mq_err *err);
+/* MQ_EINPUT: the configuration has a part that no family models. */
+enum mq_status mq_hf_refuse_parts(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_err *err);
 /* Does a value switch a part off? null, false, 0 and empty values do. */
 bool mq_hf_is_off(const json_t *value);
 /* The families (huggingface_keys.h), and their model_types, NULL-terminated. */

@@ -1,6 +1,6 @@
 /* huggingface_towers.c - vision and audio encoders of multimodal configurations ("vision_config", "audio_config"): a
  * row per kind of model. Letters give the widths of projectors: h the encoder's, H that of the patches merged into a
- * token, p "projector_input_dim", t the text model's. SPDX-License-Identifier: Apache-2.0 */
+ * token, 5 that of five layers, p "projector_input_dim", t the text model's. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -96,7 +96,7 @@ static enum mq_status read_patches(const struct mq_json_at *at, const struct kin
 	FIRST(at, &patch, "patch_size");
 	FIRST(at, &channels, "in_channels", "in_chans", "num_channels");
 	FIRST(at, &frames, "temporal_patch_size");
-	FIRST(at, &rows, "num_position_embeddings", "position_embedding_size");
+	FIRST(at, &rows, "num_position_embeddings", "position_embedding_size", "num_patches");
 	FIRST(at, &high, "pos_emb_height", "init_pos_emb_height");
 	if (!rows && high)
 		rows = high < 10000 ? high * high : 0;
@@ -135,7 +135,7 @@ static enum mq_status read_joined(const struct mq_json_at *top, const struct mq_
 	uint32_t side = k->joined, patches = w->t.seq - (k->style == CLASS);
 
 	FIRST(at, &side, "spatial_merge_size", "merge_kernel_size", "pooling_kernel_size");
-	FIRST(top, &side, "spatial_merge_size", "scale_factor");
+	FIRST(top, &side, "spatial_merge_size", "scale_factor", "downsample_factor");
 	for (size_t i = 0; i < 2; i++) {
 		double ratio = json_number_value(json_object_get((i ? at : top)->object, ratios[i]));
 
@@ -154,17 +154,17 @@ static enum mq_status read_joined(const struct mq_json_at *top, const struct mq_
 static enum mq_status read_projector(const struct mq_json_at *top, const struct mq_json_at *at, const struct kind *k,
 				     uint32_t text, struct mq_tower *w, struct mq_err *err)
 {
+	static const char letters[] = "hH5pt";
 	uint32_t narrow = 4096, wide = w->t.hidden * (strchr(k->projector, 'H') ? w->joined : 1), glm = 0;
 	size_t deep = json_array_size(json_object_get(at->object, "deepstack_visual_indexes"));
 
 	FIRST(at, &narrow, "projector_input_dim");
-	for (uint32_t i = 0; k->projector[i]; i++) {
-		char letter = k->projector[i];
-
-		w->widths[i] = letter == 'h' ? w->t.hidden : letter == 'H' ? wide : letter == 'p' ? narrow : text;
-	}
+	FIRST(top, &narrow, "projector_hidden_size");
+	const uint32_t width[] = { w->t.hidden, wide, 5 * w->t.hidden, narrow, text };
+	for (uint32_t i = 0; k->projector[i]; i++)
+		w->widths[i] = width[strchr(letters, k->projector[i]) - letters];
 	w->projectors = 1 + (deep < 100 ? (uint32_t)deep : 0);
-	if (strncmp(k->type, "glm4v", 5))
+	if (strncmp(k->type, "glm4", 4))
 		return MQ_OK;
 	FIRST(at, &glm, "out_hidden_size"); /* GLM: intermediate_size belongs to the projector */
 	w->gated = w->t.ffn;
@@ -202,7 +202,7 @@ static enum mq_status refuse_others(const struct mq_json_at *top, struct mq_err 
 {
 	static const char known[] =
 		"text_config llm_config language_config vision_config audio_config quantization_config compression_config "
-		"generation_config attn_config ffn_config linear_attn_config task_specific_config";
+		"generation_config attn_config ffn_config linear_attn_config task_specific_config per_layer_config";
 	json_t *object = (json_t *)(uintptr_t)top->object, *value;
 	const char *key;
 
