@@ -415,9 +415,8 @@ static bool call(struct mq_shell *s, const struct mq_shell_list *word)
 
 static bool is_shell(const char *word)
 {
-	const char *base = strrchr(word, '/');
+	const char *base = basename(word);
 
-	base = base ? base + 1 : word;
 	return !strcmp(base, "bash") || !strcmp(base, "sh");
 }
 

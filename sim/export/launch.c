@@ -5,6 +5,7 @@
  * Of referenced files torchtitan's --job.config_file and DeepSpeed's are read, hydra's defaults are not.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -398,13 +399,6 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	return MQ_OK;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-	size_t n = strlen(path), tail = strlen(ending);
-
-	return n > tail && !strcasecmp(path + n - tail, ending);
-}
-
 /* A command line: Megatron-LM's unchanged, torchtitan's and Hugging Face Trainer's as keys. */
 static enum mq_status read_words(struct keys *k, const struct mq_script *script, struct mq_launch *launch,
 				 struct mq_err *err)
@@ -412,9 +406,11 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 	const struct key *config;
 	bool trainer = false;
 
-	for (const char *const *word = script->word; *word; word++)
-		trainer = trainer || !strncmp(*word, "--per_device_train_batch_size", 29) ||
-			  !strncmp(*word, "--per-device-train-batch-size", 29);
+	for (const char *const *word = script->word; *word; word++) {
+		trainer |= mq_text_fits("--per?device?train?batch?size*", '|', *word, 0);
+		if (!strncmp(*word, "per_device_batch_size=", 22)) /* MaxText's have no dashes */
+			add_key(k, "per_device_batch_size", *word + 22);
+	}
 	read_overrides(k, script->word, trainer);
 	if (!trainer && (config = find_key(k, "job.config_file"))) {
 		char *text;
@@ -426,7 +422,7 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 		return put_keys(k, launch, err);
 	}
 	return trainer || find_key(k, "tensor_parallel_degree") || find_key(k, "data_parallel_shard_degree") ||
-			       find_key(k, "pipeline_parallel_degree") ?
+			       find_key(k, "pipeline_parallel_degree") || find_key(k, "per_device_batch_size") ?
 		       put_keys(k, launch, err) :
 		       MQ_OK;
 }
@@ -443,7 +439,7 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 	*launch = (struct mq_launch){ path, text, "", nothing, nothing, "" };
 	const char *first = text + strspn(text, " \t\r\n");
 	/* GPT-NeoX's YAML may look like DeepSpeed's JSON. */
-	bool yaml = has_ending(path, ".yaml") || has_ending(path, ".yml");
+	bool yaml = mq_text_fits("*.yaml|*.yml", '|', path, FNM_CASEFOLD);
 	if (strstr(text, "torchtitan") && strstr(text, "import "))
 		launch->program = "torchtitan recipe";
 	else if (*first == '{' && !yaml &&
@@ -452,7 +448,7 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 		launch->program = "DeepSpeed";
 	if (*launch->program)
 		return MQ_OK;
-	if (has_ending(path, ".toml")) {
+	if (mq_text_fits("*.toml", '|', path, FNM_CASEFOLD)) {
 		read_toml(&k, text);
 		return put_keys(&k, launch, err);
 	}

@@ -68,9 +68,7 @@ enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const c
 
 const char *mq_score_stem(const char *path, struct mq_arena *arena)
 {
-	const char *slash = strrchr(path, '/');
-	char *name = mq_arena_strdup(arena, slash ? slash + 1 : path);
-	char *dot = strrchr(name, '.');
+	char *name = mq_arena_strdup(arena, basename(path)), *dot = strrchr(name, '.');
 
 	if (dot && dot != name)
 		*dot = '\0';

@@ -83,6 +83,8 @@ torchrun --nnodes \$SLURM_NNODES --nproc-per-node 8 pretrain_gpt.py --tensor-mod
 EOF
 S
 read_it heredoc.sh --batch 256
+printf 'base_config: base.yml\nmodel_name: llama3-8b\nper_device_batch_size: 12\nici_fsdp_parallelism: 8\n' >maxtext.yml; read_it maxtext.yml --batch 96
+echo 'python3 -m maxtext.train configs/base.yml model_name=llama3-8b per_device_batch_size=2 dcn_fsdp_parallelism=4' >maxtext.sh; read_it maxtext.sh --batch 64
 cat >factory.yaml <<'Y'
 model_name_or_path: meta-llama/Meta-Llama-3-8B
 finetuning_type: lora

@@ -552,9 +552,7 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 		return take_list(r, root);
 	if (!json_is_array(results))
 		return mq_bad(r->err, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
-	if (program && strrchr(program, '/'))
-		program = strrchr(program, '/') + 1;
-	r->kind = program ? kind_in(program, strlen(program)) : UNKNOWN;
+	r->kind = program ? kind_in(basename(program), strlen(basename(program))) : UNKNOWN;
 	r->kind = r->kind == UNKNOWN ? r->named : r->kind;
 	MQ_TRY(check_kind(r));
 	MQ_TRY(take_devices(r, json_object_get(root, "config")));
@@ -585,7 +583,7 @@ static enum mq_status read_lines(struct reader *r, FILE *file)
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
 				struct mq_err *err)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = basename(path);
 	struct reader *r = mq_arena_array(arena, 1, struct reader);
 	FILE *file = fopen(path, "r");
 	json_auto_t *root = NULL;
@@ -593,7 +591,6 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	if (!file)
 		return mq_bad(err, "%s: cannot open the log: %s", path, strerror(errno));
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
-	base = base ? base : path;
 	r->named = r->kind = kind_in(base, strlen(base));
 	char head[64] = "";
 	bool json = fread(head, 1, sizeof(head) - 1, file) && (*head == '{' || strstr(head, "\"numCycle\""));

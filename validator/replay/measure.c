@@ -87,9 +87,8 @@ static void record_sample(struct record *record, const struct mq_schedule *sched
 /* The schedule's file name up to the first '.', without folder. */
 static const char *stem(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
 {
-	const char *path = job->set->path[index], *base = strrchr(path, '/');
+	const char *base = basename(job->set->path[index]);
 
-	base = base ? base + 1 : path;
 	return mq_arena_printf(arena, "%.*s", (int)strcspn(base, "."), base);
 }
 

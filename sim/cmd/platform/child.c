@@ -31,7 +31,6 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_argv words = { .arena = &arena };
-	const char *base = strrchr(file, '/');
 	char *said;
 	int status;
 
@@ -49,7 +48,7 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 	bool aborted = WIFSIGNALED(status);
 	enum mq_status done = aborted ? MQ_EINPUT : (enum mq_status)WEXITSTATUS(status);
 	read_message(said, aborted, err);
-	if (aborted && err->text[0] && !strstr(err->text, base ? base + 1 : file))
+	if (aborted && err->text[0] && !strstr(err->text, basename(file)))
 		(void)mq_wrap(err, "%s", file);
 	if (done != MQ_OK && !err->text[0])
 		(void)mq_fail(err, done, "%s: is broken: the library that reads it crashed", file);

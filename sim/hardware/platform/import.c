@@ -50,8 +50,7 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 /* The file's name without folder and suffix, in characters that XML does not quote. */
 static const char *plain_name(const char *path, struct mq_arena *arena)
 {
-	const char *base = strrchr(path, '/');
-	char *name = mq_arena_strdup(arena, base ? base + 1 : path);
+	char *name = mq_arena_strdup(arena, basename(path));
 
 	name[strcspn(name, ".")] = '\0';
 	for (char *c = name; *c; c++)

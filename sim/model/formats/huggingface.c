@@ -291,9 +291,8 @@ static bool probe(const char *path, const char *head, size_t size)
 {
 	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
 					    "\"n_embd\"",     "\"_class_name\"",   NULL };
-	const char *slash = strrchr(path, '/');
 
-	return mq_file_has(head, keys) || (*head == '{' && !strcmp(slash ? slash + 1 : path, "config.json"));
+	return mq_file_has(head, keys) || (*head == '{' && !strcmp(basename(path), "config.json"));
 }
 
 const struct mq_format mq_format_huggingface = {

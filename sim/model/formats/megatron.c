@@ -35,7 +35,7 @@ static enum mq_status check_program(const char *const *word, struct mq_err *err)
 		"pretrain_mimo.py pretrain_vision_classify.py pretrain_vision_dino.py pretrain_vision_inpaint.py";
 
 	for (; *word; word++) {
-		const char *slash = strrchr(*word, '/'), *base = slash ? slash + 1 : *word;
+		const char *base = basename(*word);
 
 		if (mq_text_has_word(others, base))
 			return mq_bad(err,

@@ -42,9 +42,7 @@ bool mq_file_has(const char *head, const char *const *words)
 
 const char *mq_file_stem(const char *path, struct mq_arena *arena)
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	char *stem = mq_arena_strdup(arena, base);
-	char *dot = strchr(stem, '.');
+	char *stem = mq_arena_strdup(arena, basename(path)), *dot = strchr(stem, '.');
 
 	if (dot && dot != stem)
 		*dot = '\0';
