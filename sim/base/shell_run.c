@@ -415,9 +415,7 @@ static bool call(struct mq_shell *s, const struct mq_shell_list *word)
 
 static bool is_shell(const char *word)
 {
-	const char *base = basename(word);
-
-	return !strcmp(base, "bash") || !strcmp(base, "sh");
+	return mq_text_has_word("bash sh", basename(word));
 }
 
 /* Does the command read a script from its standard input: "sbatch -N 2", "srun -l bash -s"? */
@@ -606,12 +604,9 @@ static void take_slurm(struct mq_shell *s, const char *text)
 	static const struct {
 		const char *option, *name;
 	} sets[] = {
-		{ "--nodes", "SLURM_NNODES" },
-		{ "--nodes", "SLURM_JOB_NUM_NODES" },
-		{ "-N", "SLURM_NNODES" },
-		{ "-N", "SLURM_JOB_NUM_NODES" },
-		{ "--ntasks", "SLURM_NTASKS" },
-		{ "-n", "SLURM_NTASKS" },
+		{ "--nodes|-N", "SLURM_NNODES" },
+		{ "--nodes|-N", "SLURM_JOB_NUM_NODES" },
+		{ "--ntasks|-n", "SLURM_NTASKS" },
 		{ "--ntasks-per-node", "SLURM_NTASKS_PER_NODE" },
 		{ "--gpus-per-node", "SLURM_GPUS_PER_NODE" },
 		{ "--gpus-per-node", "SLURM_GPUS_ON_NODE" },
@@ -623,11 +618,11 @@ static void take_slurm(struct mq_shell *s, const char *text)
 		size_t n = strcspn(option, "= \t\r\n");
 		const char *value = option + n + strspn(option + n, "= \t");
 
+		option = mq_arena_printf(s->arena, "%.*s", (int)n, option);
 		for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++) {
 			struct mq_shell_list one = { NULL, 0, 0 };
 
-			if (strlen(sets[i].option) != n || strncmp(sets[i].option, option, n) ||
-			    (c > text && c[-1] != '\n'))
+			if (!mq_text_fits(sets[i].option, '|', option, 0) || (c > text && c[-1] != '\n'))
 				continue;
 			const char *word = mq_arena_printf(s->arena, "%.*s", (int)strcspn(value, " \t\r\n#"), value);
 			word = strrchr(word, ':') ? strrchr(word, ':') + 1 : word; /* --gpus-per-node=h100:8 */

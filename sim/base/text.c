@@ -194,6 +194,13 @@ void mq_words_free(struct mq_words *m)
 	free(m->text);
 }
 
+const char *mq_file_stem(const char *path, struct mq_arena *arena)
+{
+	const char *base = basename(path);
+
+	return *base ? mq_arena_printf(arena, "%.*s", (int)(1 + strcspn(base + 1, ".")), base) : "model";
+}
+
 void mq_argv_add(struct mq_argv *argv, const char *format, ...)
 {
 	va_list values;

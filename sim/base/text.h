@@ -29,6 +29,8 @@ MQ_API int mq_by_text(const void *a, const void *b);
 MQ_API bool mq_text_has_word(const char *list, const char *word);
 /* Removes and returns the first item of a list, without blanks around it; NULL at the end. */
 MQ_API char *mq_text_next(const char **list, const char *separators, struct mq_arena *arena);
+/* A file's name without folder, up to its first dot, unless it begins with that. */
+MQ_API const char *mq_file_stem(const char *path, struct mq_arena *arena);
 /* Does the text match a pattern (fnmatch) of a list? */
 MQ_API bool mq_text_fits(const char *patterns, char separator, const char *text, int flags);
 

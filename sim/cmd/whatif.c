@@ -86,26 +86,16 @@ static bool finished(struct whatif *w, uint32_t point)
 	return w->done[point];
 }
 
-/* Writes a file; the caller has claimed its point, or the tables. */
-static enum mq_status write_file(const char *path, const char *text, struct mq_err *err)
-{
-	return mq_text_write(path, text, strlen(text), err);
-}
-
 /* Does the row record the death of a simulator? */
 static bool crashed(const char *path)
 {
-	FILE *f = fopen(path, "r");
-	bool found = false;
-	char *line = NULL;
-	size_t room = 0;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_err absent = MQ_ERR_INIT;
+	char *text;
+	size_t size;
 
-	while (f && !found && getline(&line, &room, f) > 0)
-		found = !strcmp(line, MQ_STUDY_CRASHED) || !strcmp(line, MQ_STUDY_CRASHED "\n");
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
+	return mq_text_read(path, 64, &scratch, &text, &size, &absent) == MQ_OK && size > 1 &&
+	       !strcmp(text + size - 2, "\n" MQ_STUDY_CRASHED);
 }
 
 static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
@@ -158,7 +148,8 @@ static enum mq_status assemble_table(struct whatif *w, const struct table *t, st
 	for (uint32_t p = 0; p < w->study.n_points && whole; p++)
 		whole = !finished(w, p) || copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
-	return whole ? write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), memory.text, err) :
+	return whole ? mq_text_write(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), memory.text, memory.size,
+				     err) :
 		       mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points);
 }
 
@@ -190,7 +181,7 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 		return mq_bad(err, "%s: %s", w->o->study,
 			      w->study.n_axes ? "cannot read the study again; give a file, not a pipe" :
 						"the study is empty; write lines KEY = VALUE (results/guides/keys.md)");
-	return write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
+	return mq_text_write(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, size, err);
 }
 
 /* Answers in words: printed, and written beside the tables. */
@@ -202,7 +193,7 @@ static enum mq_status answer(struct whatif *w, struct mq_err *err)
 
 	fclose(words);
 	MQ_TRY(status);
-	MQ_TRY(write_file(mq_arena_printf(&w->arena, "%s/answers.txt", w->o->dir), memory.text, err));
+	MQ_TRY(mq_text_write(mq_arena_printf(&w->arena, "%s/answers.txt", w->o->dir), memory.text, memory.size, err));
 	fputs(memory.text, stdout);
 	return MQ_OK;
 }
@@ -289,7 +280,7 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	if (mq_job_stopped()) /* amid the search: no row */
 		return MQ_OK;
 	if (status == MQ_OK) /* without the first cell, the point's place in the study */
-		status = write_file(w->row_path[index], strchr(row, ','), err);
+		status = mq_text_write(w->row_path[index], strchr(row, ','), strlen(strchr(row, ',')), err);
 	return status;
 }
 

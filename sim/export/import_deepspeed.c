@@ -77,9 +77,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 
 static const char *beside(const char *path, const char *name, struct mq_arena *arena)
 {
-	const char *slash = strrchr(path, '/');
-
-	return mq_arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+	return mq_arena_printf(arena, "%.*s%s", (int)(basename(path) - path), path, name);
 }
 
 /* Slots of all machines of the hostfile; 0: no hostfile. */

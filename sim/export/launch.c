@@ -379,14 +379,16 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
 	MQ_TRY(mq_csv_load_of(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir),
 			      "program,key,when,flag,value,names,refused", k->arena, &k->rows, err));
-	launch->word = NULL;
 	for (uint32_t i = 0; i < k->rows.n_rows && !program; i++)
 		if (*mq_csv_word(&k->rows, i, "names") && find_key(k, mq_csv_word(&k->rows, i, "key"))) {
 			program = mq_csv_word(&k->rows, i, "program");
 			launch->program = mq_csv_word(&k->rows, i, "names");
 		}
+	if (!program)
+		return MQ_OK;
+	launch->word = NULL;
 	MQ_TRY(check_layers(k, err));
-	for (uint32_t i = 0; i < k->n && program; i++)
+	for (uint32_t i = 0; i < k->n; i++)
 		MQ_TRY(put_key(&w, program, &k->key[i], err));
 	for (uint32_t i = 0; i < k->rows.n_rows && w.n; i++) {
 		const struct key *key = find_key(k, mq_csv_word(&k->rows, i, "key"));
@@ -419,12 +421,8 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 		k->n = 0; /* keys of the command line take precedence */
 		read_toml(k, text);
 		read_overrides(k, script->word, false);
-		return put_keys(k, launch, err);
 	}
-	return trainer || find_key(k, "tensor_parallel_degree") || find_key(k, "data_parallel_shard_degree") ||
-			       find_key(k, "pipeline_parallel_degree") || find_key(k, "per_device_batch_size") ?
-		       put_keys(k, launch, err) :
-		       MQ_OK;
+	return put_keys(k, launch, err);
 }
 
 enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err)

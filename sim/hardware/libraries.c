@@ -342,9 +342,7 @@ static enum mq_status read_parts(struct mq_libraries *l, const char *path, struc
 enum mq_status mq_libraries_load(struct mq_libraries *l, const char *calib_dir, struct mq_arena *arena,
 				 struct mq_err *err)
 {
-	const char *slash = strrchr(calib_dir, '/');
-	const char *dir =
-		slash ? mq_arena_printf(arena, "%.*s/kernels", (int)(slash - calib_dir), calib_dir) : "kernels";
+	const char *dir = mq_arena_printf(arena, "%.*skernels", (int)(basename(calib_dir) - calib_dir), calib_dir);
 
 	*l = (struct mq_libraries){ .n_generations = 0 };
 	MQ_TRY(mq_libraries_load_nccl(&l->nccl, mq_arena_printf(arena, "%s/nccl.json", calib_dir), err));

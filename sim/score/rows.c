@@ -137,12 +137,10 @@ static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *r
 /* The path of a model file: as for -m, or beside the table. */
 static const char *model_file(const char *model, const char *table, struct mq_arena *arena)
 {
-	const char *slash = strrchr(table, '/');
+	int folder = (int)(basename(table) - table);
+	const char *beside = mq_arena_printf(arena, "%.*s%s", folder, table, model);
 
-	if (!*model || !access(model, R_OK) || !slash)
-		return model;
-	const char *beside = mq_arena_printf(arena, "%.*s/%s", (int)(slash - table), table, model);
-	return access(beside, R_OK) ? model : beside;
+	return *model && access(model, R_OK) && !access(beside, R_OK) ? beside : model;
 }
 
 /* Samples or tokens per second of all devices; 0: another unit. */

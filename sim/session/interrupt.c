@@ -23,12 +23,10 @@ static void stop(int signal_number)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!interrupted) {
-		bool written = next && write(STDERR_FILENO, text, sizeof(text) - 1) > 0 &&
-			       write(STDERR_FILENO, next, strlen(next)) > 0;
-
-		(void)written;
 		interrupted = signal_number;
 		interrupted_s = now.tv_sec;
+		if (next && write(STDERR_FILENO, text, sizeof(text) - 1) > 0)
+			(void)!write(STDERR_FILENO, next, strlen(next));
 	} else if (now.tv_sec - interrupted_s > TWICE_S) { /* a second Ctrl-C ends the program at once */
 		signal(signal_number, SIG_DFL);
 		raise(signal_number);

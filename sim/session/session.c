@@ -173,11 +173,9 @@ static void choose_dtype(struct mq_session *s, struct mq_asked *q)
 {
 	const char *const *type = s->files->platform.type;
 
-	if (!s->platform_path)
-		return;
-	if (!type)
+	if (!type && s->platform_path)
 		type = mq_platform_types(s->platform_path, &s->arena);
-	if (*type)
+	if (type && *type)
 		q->train.dtype = mq_software_dtype(&s->software.software, s->calib, type,
 						   q->dtype_given ? q->train.dtype : MQ_N_DTYPES);
 }

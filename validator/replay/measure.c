@@ -84,14 +84,6 @@ static void record_sample(struct record *record, const struct mq_schedule *sched
 	}
 }
 
-/* The schedule's file name up to the first '.', without folder. */
-static const char *stem(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
-{
-	const char *base = basename(job->set->path[index]);
-
-	return mq_arena_printf(arena, "%.*s", (int)strcspn(base, "."), base);
-}
-
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
 {
 	const struct replay_settings *set = job->set;
@@ -99,7 +91,7 @@ const char *replay_record_path(const struct replay_job *job, uint32_t index, str
 
 	if (set->n_paths == 1 && (stat(set->out, &st) || !S_ISDIR(st.st_mode)))
 		return set->out;
-	return mq_arena_printf(arena, "%s/%s.timeline.csv", set->out, stem(job, index, arena));
+	return mq_arena_printf(arena, "%s/%s.timeline.csv", set->out, mq_file_stem(job->set->path[index], arena));
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -386,7 +378,7 @@ static enum mq_status hold_one(struct measure *m, uint32_t index, FILE *file, st
 {
 	const struct mq_replay_session *s = &m->job->session;
 	const struct mq_schedule *schedule = s->schedule[index];
-	const char *name = stem(m->job, index, &m->arena);
+	const char *name = mq_file_stem(m->job->set->path[index], &m->arena);
 	double mine[REPLAY_HELD_VALUES];
 	double *all = mq_arena_array(&m->arena, (size_t)m->ranks.size * REPLAY_HELD_VALUES, double);
 

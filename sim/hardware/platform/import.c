@@ -50,9 +50,8 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 /* The file's name without folder and suffix, in characters that XML does not quote. */
 static const char *plain_name(const char *path, struct mq_arena *arena)
 {
-	char *name = mq_arena_strdup(arena, basename(path));
+	char *name = mq_arena_strdup(arena, mq_file_stem(path, arena));
 
-	name[strcspn(name, ".")] = '\0';
 	for (char *c = name; *c; c++)
 		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *c))
 			*c = '_';

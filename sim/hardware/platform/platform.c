@@ -235,10 +235,8 @@ static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, en
 	const char *fabric = sg_zone_get_property_value(root, "mq_fabric");
 	const char *nvls = sg_zone_get_property_value(root, "mq_nvls");
 	const char *sharp = sg_zone_get_property_value(root, "mq_sharp");
-	const char *base = basename(path);
 
-	cluster->name = name ? mq_arena_strdup(cluster->arena, name) :
-			       mq_arena_printf(cluster->arena, "%.*s", (int)strcspn(base, "."), base);
+	cluster->name = name ? mq_arena_strdup(cluster->arena, name) : mq_file_stem(path, cluster->arena);
 	cluster->nvls = nvls && !strcmp(nvls, "1");
 	cluster->sharp = sharp && !strcmp(sharp, "1");
 	*usual = MQ_FABRIC_ETHERNET;

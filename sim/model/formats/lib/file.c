@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
-
 enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena, struct mq_bytes *bytes,
 			    struct mq_err *err)
 {
@@ -38,13 +36,4 @@ bool mq_file_has(const char *head, const char *const *words)
 		if (strstr(head, *words))
 			return true;
 	return false;
-}
-
-const char *mq_file_stem(const char *path, struct mq_arena *arena)
-{
-	char *stem = mq_arena_strdup(arena, basename(path)), *dot = strchr(stem, '.');
-
-	if (dot && dot != stem)
-		*dot = '\0';
-	return *stem ? stem : "model";
 }

@@ -3,6 +3,7 @@
 #ifndef MQ_MODEL_FORMATS_LIB_FILE_H
 #define MQ_MODEL_FORMATS_LIB_FILE_H
 
+#include "base/text.h"
 #include "model/format.h"
 
 struct mq_bytes {
@@ -19,8 +20,5 @@ const char *mq_file_options(const char *path, const struct mq_model_request *req
 
 /* Is the head of a file JSON that contains one of these words? */
 bool mq_file_has(const char *head, const char *const *words);
-
-/* The last component of a path without its suffix: the name of a model read from a file. */
-const char *mq_file_stem(const char *path, struct mq_arena *arena);
 
 #endif
