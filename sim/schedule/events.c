@@ -111,21 +111,17 @@ static enum mq_status match_messages(struct builder *b)
 static void list_members(struct builder *b)
 {
 	const struct mq_schedule *s = b->s;
-	uint32_t *first = mq_arena_array(b->arena, s->n_devices + 2, uint32_t);
+	struct member {
+		uint32_t device, comm;
+	} *member = mq_arena_array(b->arena, 1, struct member);
+	uint32_t n = 0, room = 1;
 
 	for (uint32_t c = 0; c < s->n_comms; c++)
 		for (uint32_t i = 0; i < s->comm[c].n; i++)
-			if (s->comm[c].rank[i] != MQ_NONE)
-				first[s->comm[c].rank[i] + 2]++;
-	for (uint32_t d = 0; d < s->n_devices; d++)
-		first[d + 2] += first[d + 1];
-	b->member_comm = mq_arena_array(b->arena, first[s->n_devices + 1], uint32_t);
-	b->member_calls = mq_arena_array(b->arena, first[s->n_devices + 1], uint32_t);
-	for (uint32_t c = 0; c < s->n_comms; c++)
-		for (uint32_t i = 0; i < s->comm[c].n; i++)
-			if (s->comm[c].rank[i] != MQ_NONE)
-				b->member_comm[first[s->comm[c].rank[i] + 1]++] = c;
-	b->member_first = first;
+			MQ_PUSH(b->arena, member, n, room, ((struct member){ s->comm[c].rank[i], c }));
+	mq_csr_make(b->arena, s->n_devices, n, &member->device, &member->comm, sizeof(*member), &b->member_first,
+		    &b->member_comm);
+	b->member_calls = mq_arena_array(b->arena, n, uint32_t);
 }
 
 static bool same_call(const struct mq_task *a, const struct mq_task *b)

@@ -69,26 +69,20 @@ static void find_mixed(struct mq_sharing *f)
 static void list_devices(struct mq_sharing *f)
 {
 	const struct mq_schedule *s = f->c->view.schedule;
-	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	const struct mq_task **example = mq_arena_array(f->arena, f->n_users, const struct mq_task *);
+	uint32_t n = 0, room = 0;
 
 	for (uint32_t m = 0; m < f->c->n_communications; m++)
 		example[f->user_of[m]] = f->c->communication[m].task;
+	f->device_first = mq_arena_array(f->arena, f->n_users + 1, uint32_t);
 	for (uint32_t u = 0; u < f->n_users; u++) {
 		const struct mq_task *t = example[u];
-		first[u + 1] = first[u] + (t->kind == MQ_TASK_COLLECTIVE ? s->comm[t->comm].n : 2);
-	}
-	f->device_first = first;
-	f->device = mq_arena_array(f->arena, first[f->n_users], uint32_t);
-	for (uint32_t u = 0; u < f->n_users; u++) {
-		const struct mq_task *t = example[u];
-		uint32_t *to = f->device + first[u];
-		if (t->kind == MQ_TASK_COLLECTIVE) {
-			memcpy(to, s->comm[t->comm].rank, s->comm[t->comm].n * sizeof(*to));
-		} else {
-			to[0] = t->device;
-			to[1] = t->peer;
-		}
+		const struct mq_comm pair = { .n = 2, .rank = (uint32_t[]){ t->device, t->peer } };
+		const struct mq_comm *of = t->kind == MQ_TASK_COLLECTIVE ? &s->comm[t->comm] : &pair;
+
+		for (uint32_t i = 0; i < of->n; i++)
+			MQ_PUSH(f->arena, f->device, n, room, of->rank[i]);
+		f->device_first[u + 1] = n;
 	}
 }
 
