@@ -34,9 +34,9 @@ P
 cp -r "$ROOT/platforms" p
 ledger() { printf 'value,tables,without,about\n' >p/fitted.csv; printf '%s\n' "$@" >>p/fitted.csv; }
 ledger 'software:megatron-lm-2021.host,one,1,' 'A100-SXM*.gemm_eff,o*e;z,H100-SXM-80GB.gemm_eff,' 'A100*.gemm_odd,two,.1,'
-head='row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,zero,mbs,gbs,step_time_s,status,software'
+head='row_id,model,model_spec,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,zero,mbs,gbs,step_time_s,status,software'
 for t in one two three; do
-	printf '%s\n' "$head" "$t,x,4,1024,16,1024,51200,A100-80GB,8,8,bf16,1,1,,1,8,0.1,ok,megatron-deepspeed" >$t.csv
+	printf '%s\n' "$head" "$t,x,gpt,4,1024,16,1024,51200,A100-80GB,8,8,bf16,1,1,,1,8,0.1,ok,megatron-deepspeed" >$t.csv
 done
 h100=$(sed -n 's/.*"gemm_eff": {"value": \([0-9.]*\),.*/\1/p' p/calib/H100-SXM-80GB.json)
 "$M" score one.csv --platforms p --left-out -o left >log || bad=1
