@@ -136,7 +136,7 @@ static enum mq_status ask(struct recommend *r, uint32_t index, uint32_t *row, st
 
 	*row = MQ_NONE;
 	if (status != MQ_OK && index % r->n_counts) { /* one machine exists, so the number is too large */
-		r->why = mq_arena_strdup(&r->arena, err->text);
+		r->why = mq_arena_printf(&r->arena, "%s%s%s", r->why ? r->why : "", r->why ? "; " : "", err->text);
 		return MQ_OK;
 	}
 	MQ_TRY(status);

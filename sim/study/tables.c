@@ -57,23 +57,19 @@ static bool is_size(const char *key)
 	return !strcmp(key, "platform.nodes") || !strcmp(key, "platform.gpus");
 }
 
-/* Devices of a point's cluster: nodes x gpus of the study, or, if it leaves gpus to the device type, as it is built. */
+/* Devices of a point's cluster: as it is built, or else as the study's keys say. */
 static double read_size(struct tables *t, uint32_t p)
 {
-	const char **v = mq_arena_array(&t->arena, t->study->n_axes, const char *);
+	MQ_CLOSED struct mq_session s = { .model = NULL };
 	struct mq_err refused = MQ_ERR_INIT;
 	struct mq_point point;
-	bool gpus = false;
 
-	for (uint32_t a = 0; a < t->study->n_axes; a++) {
-		v[a] = value(t, p, a);
-		gpus |= !strcmp(t->study->axis[a].key, "platform.gpus");
-	}
-	double size = mq_study_size(t->study, v);
-	if (gpus || isnan(t->rate[p]) || mq_study_point(t->study, p, &t->arena, &point, &refused) != MQ_OK)
-		return size;
-	MQ_CLOSED struct mq_session s = { .model = NULL };
-	return mq_session_open(&s, &point.asked, t->study->shipped, &refused) == MQ_OK ? s.cluster->n_devices : size;
+	if (mq_study_point(t->study, p, &t->arena, &point, &refused) != MQ_OK)
+		return 0;
+	double size = mq_study_size(t->study, point.value);
+	return size > 0 && mq_session_open(&s, &point.asked, t->study->shipped, &refused) == MQ_OK ?
+		       s.cluster->n_devices :
+		       size;
 }
 
 static bool same_series(const struct tables *t, uint32_t p, uint32_t q, bool (*without)(const char *))
@@ -127,11 +123,12 @@ static void say_scaling(struct tables *t, uint32_t first)
 static enum mq_status scaling(struct tables *t)
 {
 	struct mq_csv_writer w;
+	double most = 0;
 
 	t->size = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
-		t->size[p] = read_size(t, p);
-	if (!(t->size[0] > 0))
+		most = fmax(most, t->size[p] = read_size(t, p));
+	if (!(most > 0))
 		return mq_bad(t->err, "%s: scaling needs a list of platform.nodes or platform.gpus", t->study->path);
 	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
