@@ -240,7 +240,7 @@ document.querySelectorAll('figure.plot > script').forEach(function (given) {
 			var mine = d.points.filter(function (p) { return p[4] === name; });
 			var low = Infinity, line = mine.slice().sort(function (p, q) { return x.at(p[0]) - x.at(q[0]) || p[1] - q[1]; });
 
-			if (d.against)
+			if (d.against || xs.some(function (v) { return isNaN(v); })) // names have no order
 				line = [];
 			else if (name === null) // no other point is lower on both axes
 				line = line.filter(function (p) { return p[1] < low && (low = p[1], true); });

@@ -137,6 +137,8 @@ static void put_axes(struct report *r)
 		return;
 	for (uint32_t a = 0; a < s->n_axes; a++)
 		priced |= !strcmp(s->axis[a].key, "objective") && !strcmp(s->axis[a].value[0], "cost");
+	for (uint32_t i = 0; i < csv.n_rows; i++) /* one without a price would be left out */
+		priced &= isnan(mq_csv_number(&csv, i, time[0])) || !isnan(mq_csv_number(&csv, i, price[0]));
 	for (uint32_t a = 0; a < s->n_axes; a++)
 		if (s->axis[a].n > 1)
 			put_axis(r, &csv, a, priced ? price : time);

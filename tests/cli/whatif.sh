@@ -111,6 +111,8 @@ printf '%s\n' 'model = gpt:layers=2,hidden=256,heads=4' 'batch = 16' 'platform.g
 "$M" whatif buy.ini -o buy | grep -E '^(fastest|cheapest|no price)' | sed 's/[0-9.]* samples/N samples/; s/\$[0-9.e-]*/$N/; s/; no measured run is like it//'
 echo 'device.B300.price_per_h = 0.1' >>buy.ini
 "$M" whatif buy.ini -o buy2 | grep -E '^(fastest|cheapest|no price)' | sed 's/[0-9.]* samples/N samples/; s/\$[0-9.e-]*/$N/; s/; no measured run is like it//'
+# The figure of the prices has all points, or it is one of times.
+grep -q '"y":\["step time"' buy/report.html && grep -q '"y":\["price of a million tokens"' buy2/report.html || { echo "another figure"; bad=1; }
 # Devices are counted where the study names machines alone, and what was asked of failures is said, over TCP as well.
 printf '%s\n' 'model = gpt:layers=2,hidden=256,heads=4' 'batch = 64' 'platform.gpu = A100-SXM4-80GB' 'platform.nodes = 1, 2' 'platform.network = eth' 'engine = expert' \
 	'evals = 2' 'scaling = weak' 'efficiency = 0.01' 'failures.mtbf_h = 5000' 'jitter.device = 0.01' 'jitter.draws = 4' >scale.ini
