@@ -34,16 +34,10 @@ struct lane {
 	sg_actor_t actor; /* valid while alive */
 	uint32_t id;
 	uint32_t device;    /* schedule index */
-	uint32_t first, n;  /* into item[] */
 	uint32_t waits_for; /* event that the actor waits for, or MQ_NONE */
 	sg_sem_t woken;     /* semaphore of that wait, or NULL */
 	sg_sem_t changed;   /* semaphore that tells a running activity of a new speed, or NULL */
 	bool running, signalled, alive;
-};
-
-/* A lane's part in an event; items are in stream order. */
-struct item {
-	uint32_t event, position;
 };
 
 /* The activities on a device, now, that slow each other. */
@@ -69,9 +63,10 @@ struct sim {
 	double t0_s;  /* SimGrid's clock when this schedule started */
 	double now_s; /* time since then, from the times lanes wait for: SimGrid's clock rounds more */
 
-	uint32_t n_lanes, lane_room, n_items;
+	uint32_t n_lanes, lane_room;
 	struct lane **lane;
-	struct item *item;
+	uint32_t *task_first, *task; /* CSR: tasks that each lane runs, in order */
+	uint32_t *position;          /* [tasks] place among the members of its communication */
 	struct roles **roles;        /* [communications]; NULL: not simulated as flows */
 	uint32_t *leader;            /* [events] lane that starts it; MQ_NONE: event of fixed length */
 	uint32_t *place;             /* [events] index of its position 0 in lane_at[] */

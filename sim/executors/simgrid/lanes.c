@@ -79,29 +79,18 @@ static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
 	return &sim->s->task[sim->ev.first[event]];
 }
 
-/* Speed of a communication: the speed of its slowest member. */
-static double comm_speed(const struct sim *sim, uint32_t event)
-{
-	double speed = 1;
-
-	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
-		const struct device_state *d = &sim->device[sim->s->task[t].device];
-		if (d->computes && !d->calib->serial_comm && mq_task_interferes(d->calib, &sim->s->task[t]))
-			speed = fmin(speed, 1 - d->calib->overlap_comm);
-	}
-	return fmax(speed, 1.0 / SLOWEST_SHARE);
-}
-
-/* Factor on the rates of flows that start now: compute that ran until now slows them, compute that begins at this same
- * time does not, so the order in which SimGrid wakes actors does not matter. */
-static double pace_of_flows(const struct sim *sim, uint32_t event)
+/* Speed of a communication: that of its slowest member. Of flows that start now, for their whole time: compute that ran
+ * until now slows them, compute that begins at this same time does not, so the order in which SimGrid wakes actors does
+ * not matter. */
+static double comm_speed(const struct sim *sim, uint32_t event, bool flows)
 {
 	double speed = 1, before_s = sim->now_s - SAME_TIME_S;
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct device_state *d = &sim->device[sim->s->task[t].device];
-		bool ran = d->computes ? d->began_s < before_s || d->ended_s > before_s : d->ended_s > before_s;
-		if (ran && !d->calib->serial_comm && mq_task_interferes(d->calib, &sim->s->task[t]))
+		bool ran = d->ended_s > before_s || (d->computes && d->began_s < before_s);
+		if ((flows ? ran : d->computes) && !d->calib->serial_comm &&
+		    mq_task_interferes(d->calib, &sim->s->task[t]))
 			speed = fmin(speed, 1 - d->calib->overlap_comm);
 	}
 	return fmax(speed, 1.0 / SLOWEST_SHARE);
@@ -125,7 +114,7 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, const str
 		lane->changed = sg_sem_init(0);
 	lane->running = true;
 	while (left_s > 0) {
-		double speed = parts ? compute_speed(&sim->device[lane->device], parts) : comm_speed(sim, event);
+		double speed = parts ? compute_speed(&sim->device[lane->device], parts) : comm_speed(sim, event, false);
 		double since_s = sim->now_s;
 		bool over = false;
 
@@ -247,7 +236,7 @@ static void run_folded(struct lane *lane, uint32_t event)
 	if (slowed)
 		comm_changes(lane, event, true);
 	sleep_until(sim, sim->walk.start_s[event] + sim->costing.communication[communication].latency_s);
-	mq_sim_folded_run(lane, communication, slowed ? pace_of_flows(sim, event) : 1);
+	mq_sim_folded_run(lane, communication, slowed ? comm_speed(sim, event, true) : 1);
 	if (slowed)
 		comm_changes(lane, event, false);
 	finish(sim, event);
@@ -266,7 +255,7 @@ static void lead(struct lane *lane, uint32_t event, const struct mq_communicatio
 	}
 	sleep_until(sim, sim->walk.start_s[event] + m->latency_s);
 	if (sim->sharing.slowed[event])
-		sim->slowness[event] = pace_of_flows(sim, event);
+		sim->slowness[event] = comm_speed(sim, event, true);
 	sim->go[event] = true;
 	for (uint32_t p = 0; p < m->n; p++)
 		wake(sim->lane[lane_at[p]], event);
@@ -308,10 +297,10 @@ static void receive(struct lane *lane, const struct mq_communication *m, const u
 	mq_flow_receive(box, n);
 }
 
-static void run_flows(struct lane *lane, const struct item *item)
+static void run_flows(struct lane *lane, uint32_t task)
 {
 	struct sim *sim = lane->sim;
-	uint32_t e = item->event, p = item->position;
+	uint32_t e = sim->ev.of[task], p = sim->position[task];
 	const struct mq_communication *m = &sim->costing.communication[sim->sharing.communication[e]];
 	const struct roles *r = sim->roles[sim->sharing.communication[e]];
 	const uint32_t *lane_at = sim->lane_at + sim->place[e];
@@ -342,16 +331,16 @@ void mq_sim_lane(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	for (uint32_t i = lane->first; i < lane->first + lane->n; i++) {
-		const struct item *item = &sim->item[i];
-		if (sim->sharing.communication[item->event] == MQ_NONE)
-			run_compute(lane, item->event);
-		else if (sim->folded && sim->sharing.flows[item->event])
-			run_folded(lane, item->event);
-		else if (sim->sharing.flows[item->event])
-			run_flows(lane, item);
+	for (uint32_t i = sim->task_first[lane->id]; i < sim->task_first[lane->id + 1]; i++) {
+		uint32_t event = sim->ev.of[sim->task[i]];
+		if (sim->sharing.communication[event] == MQ_NONE)
+			run_compute(lane, event);
+		else if (sim->folded && sim->sharing.flows[event])
+			run_folded(lane, event);
+		else if (sim->sharing.flows[event])
+			run_flows(lane, sim->task[i]);
 		else
-			run_fixed(lane, item->event);
+			run_fixed(lane, event);
 	}
 	lane->alive = false;
 	/* The last actor's signal ends the simulation: no actor may touch it afterwards. */

@@ -89,7 +89,7 @@ static void add_mailbox(struct sim *sim, uint32_t from, uint32_t to)
 }
 
 /* For each event with flows: the lane at each position, the leader, and the number of flows. */
-static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *position)
+static void place_members(struct sim *sim, const uint32_t *lane_of)
 {
 	const struct mq_schedule *s = sim->s;
 	uint32_t *position_of = mq_arena_array(sim->arena, sim->request->cluster->n_devices, uint32_t);
@@ -110,8 +110,8 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 		for (uint32_t p = 0; p < m->n; p++)
 			position_of[m->rank[p]] = p;
 		for (uint32_t t = sim->ev.first[e]; t != MQ_NONE; t = sim->ev.next[t]) {
-			position[t] = position_of[s->device[s->task[t].device]];
-			sim->lane_at[sim->place[e] + position[t]] = lane_of[t];
+			sim->position[t] = position_of[s->device[s->task[t].device]];
+			sim->lane_at[sim->place[e] + sim->position[t]] = lane_of[t];
 		}
 		if (!sim->roles[index])
 			sim->roles[index] = roles_of(m, sim->arena);
@@ -125,60 +125,29 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 	}
 }
 
-/* ---- items ------------------------------------------------------------------------------------- */
-
-struct filler {
-	struct sim *sim;
-	const uint32_t *lane_of, *position; /* of tasks */
-	bool fill;                          /* false: only count */
-};
-
-static void add_item(struct filler *f, uint32_t lane, uint32_t event, uint32_t position)
-{
-	struct lane *l = f->sim->lane[lane];
-
-	if (f->fill)
-		f->sim->item[l->first + l->n] = (struct item){ event, position };
-	l->n++;
-}
+/* ---- tasks of lanes ---------------------------------------------------------------------------- */
 
 static bool has_role(const struct roles *r, uint32_t p)
 {
 	return r->out_first[p] < r->out_first[p + 1] || r->in_first[p] < r->in_first[p + 1];
 }
 
-/* Counts or fills the lanes' items in task order, which is stream order. */
-static void add_items(struct filler *f)
+/* Lists the lanes' tasks in order, which is stream order: members with flows; else an event's first, which leads it. */
+static void list_tasks(struct sim *sim, uint32_t *lane_of)
 {
-	struct sim *sim = f->sim;
-
 	for (uint32_t t = 0; t < sim->s->n_tasks; t++) {
 		uint32_t e = sim->ev.of[t];
-		if (!needs_actor(sim, e))
-			continue;
-		if (sim->sharing.flows[e] && !sim->folded) {
-			if (has_role(sim->roles[sim->sharing.communication[e]], f->position[t]))
-				add_item(f, f->lane_of[t], e, f->position[t]);
-		} else if (t == sim->ev.first[e]) {
-			sim->leader[e] = f->lane_of[t];
-			add_item(f, f->lane_of[t], e, 0);
-		}
-	}
-}
+		bool flows = sim->sharing.flows[e] && !sim->folded;
 
-static void list_items(struct sim *sim, const uint32_t *lane_of, const uint32_t *position)
-{
-	struct filler f = { .sim = sim, .lane_of = lane_of, .position = position };
-
-	add_items(&f);
-	for (uint32_t l = 0; l < sim->n_lanes; l++) {
-		sim->lane[l]->first = sim->n_items;
-		sim->n_items += sim->lane[l]->n;
-		sim->lane[l]->n = 0;
+		if (!needs_actor(sim, e) ||
+		    !(flows ? has_role(sim->roles[sim->sharing.communication[e]], sim->position[t]) :
+			      t == sim->ev.first[e]))
+			lane_of[t] = MQ_NONE;
+		else if (!flows)
+			sim->leader[e] = lane_of[t];
 	}
-	sim->item = mq_arena_array(sim->arena, sim->n_items, struct item);
-	f.fill = true;
-	add_items(&f);
+	mq_csr_make(sim->arena, sim->n_lanes, sim->s->n_tasks, lane_of, NULL, sizeof(*lane_of), &sim->task_first,
+		    &sim->task);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -207,10 +176,10 @@ static void prepare(struct sim *sim)
 		};
 	mq_map_init(&sim->mailbox_of, sim->arena, 64);
 	uint32_t *lane_of = lanes_of_tasks(sim);
-	uint32_t *position = mq_arena_array(sim->arena, sim->s->n_tasks, uint32_t);
+	sim->position = mq_arena_array(sim->arena, sim->s->n_tasks, uint32_t);
 	if (!sim->folded)
-		place_members(sim, lane_of, position);
-	list_items(sim, lane_of, position);
+		place_members(sim, lane_of);
+	list_tasks(sim, lane_of);
 }
 
 static void start_actors(struct sim *sim)
@@ -219,7 +188,7 @@ static void start_actors(struct sim *sim)
 
 	for (uint32_t l = 0; l < sim->n_lanes; l++) {
 		struct lane *lane = sim->lane[l];
-		if (!lane->n)
+		if (sim->task_first[l] == sim->task_first[l + 1])
 			continue;
 		lane->alive = true;
 		sim->n_alive++;
@@ -288,7 +257,7 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 static void reset_run(struct sim *sim, struct mq_arena_mark mark)
 {
 	mq_arena_rewind(sim->arena, mark);
-	sim->n_lanes = sim->lane_room = sim->n_items = sim->n_mailboxes = sim->mailbox_room = 0;
+	sim->n_lanes = sim->lane_room = sim->n_mailboxes = sim->mailbox_room = 0;
 	sim->lane = NULL;
 	sim->mailbox = NULL;
 	sim->done = NULL;
