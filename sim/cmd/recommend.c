@@ -177,10 +177,10 @@ static void tell(struct recommend *r, uint32_t machines, double days)
  * faster than fewer machines, larger ones are not searched: the batch is too small for them. */
 static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, struct mq_err *err)
 {
-	enum { WORSE = 2 };
+	enum { WORSE = 4 };                                 /* to the next power of two, which divides better */
 	uint32_t fails = 0, does = r->n_counts + 1, at = 1; /* counts from 1 on; 0 fails */
 	uint32_t worse = 0;
-	double nearest = INFINITY;
+	double nearest = INFINITY, wanted = 0; /* machines, by the fastest so far */
 
 	*best = MQ_NONE;
 	r->why = NULL;
@@ -201,7 +201,8 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 			continue;
 		}
 		fails = at;
-		double wanted = r->count[at - 1] * (isnan(days) ? 2 : days / r->days);
+		if (days < nearest || isinf(nearest))
+			wanted = r->count[at - 1] * (isnan(days) ? 2 : days / r->days);
 		if (days < nearest)
 			r->why = mq_arena_printf(&r->arena, "%u machine%s %.4g days", r->count[at - 1],
 						 r->count[at - 1] > 1 ? "s take" : " takes", days);
@@ -212,6 +213,11 @@ static enum mq_status fewest(struct recommend *r, uint32_t gpu, uint32_t *best, 
 		while (at < does - 1 && (at == fails || r->count[at - 1] < wanted))
 			at++;
 	}
+	/* Fewer machines would do if each were as fast as those of the best: it is their plans that are worse. */
+	if (*best != MQ_NONE && isfinite(nearest) &&
+	    r->count[does - 2] * r->days >= r->count[does - 1] * of(r, *best, "epoch_s") / 86400)
+		r->why = mq_arena_printf(&r->arena, "%s by worse plans per device: --evals %.0f may find better",
+					 r->why, 4.0 * (double)r->search.evals);
 	if (worse == WORSE)
 		r->why = mq_arena_printf(&r->arena, "%s, the next %d counts tried no less", r->why, WORSE);
 	return MQ_OK;
