@@ -1,7 +1,7 @@
 /* model.c - the model and the training software of a row, as specifications for -m and --software.
  *
- * The model comes from model_spec, from the model cell or from models.csv; columns of the row fill in what it leaves
- * open. SPDX-License-Identifier: Apache-2.0 */
+ * The model comes from model_spec, from the model cell, from models.csv, or is a family with the row's dimensions;
+ * columns of the row fill in what it leaves open. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>
@@ -50,16 +50,70 @@ static bool take_spec(const char *text, struct spec *spec, struct mq_arena *aren
 	return spec->is.name != NULL;
 }
 
+/* A model without card is a llama if its dimensions are (grouped queries, or an MLP width other than four times the
+ * hidden size), else a GPT. */
+static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct mq_err *err)
+{
+	const struct mq_run *r = c->run;
+	bool gated = (!isnan(r->ffn) && fabs(r->ffn / r->hidden - 4) > .01) || r->kv_heads < r->heads;
+	const char *near = mq_nearest(r->model, mq_model_names(c->arena));
+
+	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
+		return mq_bad(err,
+			      "model '%s' is not known%s%s%s; give its layers, hidden, heads and vocab, or the model "
+			      "as -m takes it in model_spec (gpt:layers=24,hidden=2048,heads=16, or a file)",
+			      r->model, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	take_spec(gated ? "llama" : "gpt", spec, c->arena);
+	mq_case_assume(c, "model '%s' taken for a %s by its dimensions", r->model, spec->is.name);
+	return MQ_OK;
+}
+
+/* A GPT block has 12 h^2 parameters (sizes in names exclude embeddings). */
+static double layers_of(struct mq_case *c)
+{
+	const struct mq_run *r = c->run;
+	double stages = mq_run_degree(r->pp) * mq_run_degree(r->vp), layers;
+
+	if (!isnan(r->layers) || isnan(r->params_b) || isnan(r->hidden))
+		return r->layers;
+	layers = stages * fmax(1, round(r->params_b * 1e9 / (12 * r->hidden * r->hidden) / stages));
+	mq_case_assume(c, "%g layers, as params_b and hidden make", layers);
+	return layers;
+}
+
+/* Heads of 128 elements, or the next larger size that divides the width and suits the tensor-parallel degree. */
+static double heads_of(struct mq_case *c)
+{
+	const struct mq_run *r = c->run;
+	double tp = mq_run_degree(r->tp);
+
+	if (!isnan(r->heads) || isnan(r->hidden))
+		return r->heads;
+	for (double size = 128; size <= 256; size++)
+		if (fmod(r->hidden, size * tp) == 0) {
+			mq_case_assume(c, "%g heads of %g", r->hidden / size, size);
+			return r->hidden / size;
+		}
+	return NAN;
+}
+
 /* Appends columns of the row to the keys of the specification. */
 static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
+	const bool whole = takes(spec, "size") && value_of(spec->keys, "size");
+	const bool sized = takes(spec, "layers") && takes(spec, "hidden") && !whole;
 	const struct {
 		const char *key;
 		double value;
 	} column[] = {
-		{ "layers", r->layers }, { "hidden", r->hidden }, { "heads", r->heads }, { "kv_heads", r->kv_heads },
-		{ "ffn", r->ffn },       { "vocab", r->vocab },   { "seq", r->seq },
+		{ "layers", sized && !value_of(spec->keys, "layers") ? layers_of(c) : r->layers },
+		{ "hidden", r->hidden },
+		{ "heads", sized && !value_of(spec->keys, "heads") ? heads_of(c) : r->heads },
+		{ "kv_heads", r->kv_heads },
+		{ "ffn", r->ffn },
+		{ "vocab", r->vocab },
+		{ "seq", r->seq },
 	};
 
 	for (size_t i = 0; i < sizeof(column) / sizeof(*column); i++) {
@@ -117,14 +171,8 @@ static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 					      c->options->models.line[row],
 					      mq_csv_word(&c->options->models, row, "spec"));
 		}
-	if (!spec.is.name) {
-		const char *near = mq_nearest(text, mq_model_names(c->arena));
-
-		return mq_bad(err,
-			      "model '%s' is not known%s%s%s; give it as -m takes it in model_spec "
-			      "(llama:layers=32,hidden=4096,heads=32, or a file)",
-			      text, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	}
+	if (!spec.is.name)
+		MQ_TRY(by_dimensions(c, &spec, err));
 	MQ_TRY(put_columns(c, &spec, err));
 	if (!own || *r->model_spec)
 		MQ_TRY(check_spec(r, &spec, err));

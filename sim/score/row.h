@@ -28,7 +28,7 @@ struct mq_run {
 	const char *memory_basis; /* what max_mem_gb is: "device" (or blank: all), "reserved" (by the framework's
 				   * allocator), "allocated" (its tensors) */
 	const char *memory_rank;  /* the measured rank: "first"; blank: the fullest device */
-	double layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
+	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
 	double tp, pp, dp, vp, cp, ulysses, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
 	const char *bad; /* cells that should be numbers and are not, or NULL */
 	uint32_t line;

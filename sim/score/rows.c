@@ -26,13 +26,13 @@ static const struct column columns[] = {
 	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT_AS("train", tuning), TEXT(zero),
 	TEXT(stage_layers), TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance), TEXT(source),
 	TEXT(memory_basis), TEXT(memory_rank),
-	NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
+	NUMBER(params_b), NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
 	NUMBER(vocab), NUMBER(gpus), NUMBER(gpus_per_node), NUMBER(nodes), NUMBER(tp), NUMBER(pp), NUMBER(dp),
 	NUMBER(vp), NUMBER(cp), NUMBER(ulysses), NUMBER(ep), NUMBER(mbs), NUMBER(gbs), NUMBER_AS("grad_accum", accum),
 	NUMBER(value), NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
 /* Columns for readers of the table, not used here. */
-static const char told[] = "params_b metric step_time_basis locator notes";
+static const char told[] = "metric step_time_basis locator notes";
 /* clang-format on */
 
 enum {

@@ -46,7 +46,7 @@ static inline struct mq_run blank(void)
 			    .memory_rank = "",
 			    .line = 2 };
 
-	r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
+	r.params_b = r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
 	r.gpus = r.gpus_per_node = r.nodes = r.tp = r.pp = r.dp = r.vp = r.cp = r.ep = NAN;
 	r.mbs = r.gbs = r.accum = r.value = r.step_time_s = r.max_mem_GB = NAN;
 	return r;

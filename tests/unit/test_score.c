@@ -225,7 +225,7 @@ static void test_columns(void **state)
 	assert_int_equal(c.n_parts, 0);
 }
 
-/* Nothing of a model is guessed from its dimensions: neither its family, nor layers, nor heads. */
+/* A model that no table knows is taken by its dimensions; what is missing follows from others, and is told. */
 static void test_dimensions(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -233,18 +233,28 @@ static void test_dimensions(void **state)
 	struct mq_case c;
 
 	(void)state;
-	r.model = "Lama";
+	r.model = "Aurora";
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "gpt:layers=24,hidden=1024,heads=16"));
+	assert_non_null(strstr(c.assumed, "'Aurora' taken for a gpt"));
+	r.ffn = 2816;
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "llama:layers=24,hidden=1024,heads=16"));
+	r.ffn = NAN;
+	r.kv_heads = 4;
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "llama:layers=24,hidden=1024,heads=16,kv_heads=4"));
+	r.vocab = NAN;
 	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
-	assert_non_null(strstr(err.text, "model 'Lama' is not known (did you mean 'llama'?); give it as -m takes it"));
+	assert_non_null(strstr(err.text, "model 'Aurora' is not known; give its layers, hidden, heads and vocab"));
 
 	r = gpt();
-	r.heads = NAN;
-	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
-	assert_non_null(strstr(err.text, "no column 'heads'"));
-	r = gpt();
-	r.layers = NAN;
-	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
-	assert_non_null(strstr(err.text, "no column 'layers'"));
+	r.layers = r.heads = NAN;
+	r.params_b = 12 * 22 * 1152. * 1152 / 1e9;
+	r.hidden = 1152; /* no heads of 128 that four ranks share: of 144 */
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "layers=22,hidden=1152,heads=8"));
+	assert_non_null(strstr(c.assumed, "22 layers, as params_b and hidden make; 8 heads of 144"));
 }
 
 /* model_spec says the model and `model` is a name; columns complete it and may not contradict it. */
