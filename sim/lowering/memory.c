@@ -11,8 +11,10 @@
  * pass, for which it waits. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lowering/allocator_replay.h"
+#include "maquette/map.h"
 
 static void fuller(struct mq_moment *most, double activation_B, const struct mq_moment *pass)
 {
@@ -264,35 +266,28 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	return m;
 }
 
-/* Do all devices of a rank hold the same, since every op of its stages splits evenly over the same devices? */
-static bool uniform(const struct mq_low *low, uint32_t rank)
+/* A number for each device of the cluster: those with equal numbers hold the same, as their types, ranks and samples of
+ * all configs are equal. */
+static const uint64_t *kinds_of(struct mq_low *low)
 {
-	uint32_t devset = MQ_NONE, type = MQ_NONE;
-	double limit_B = 0;
+	uint64_t *kind = mq_arena_array(&low->scratch, low->q.cluster->n_devices, uint64_t), bits;
 
-	for (uint32_t op = 0; op < low->model->n_ops; op++) {
-		const struct mq_config *c = mq_low_config(low, op);
-		uint32_t n = c->split[MQ_DIM_BATCH];
+	for (uint32_t d = 0; d < low->q.cluster->n_devices; d++) {
+		const struct mq_device *device = &low->q.cluster->device[d];
 
-		if (mq_low_rank(low, low->num.stage_of[op]) != rank)
-			continue;
-		if (c->share || fmod(low->train->batch / low->plan->micro_batches, n) != 0)
-			return false;
-		if (devset == MQ_NONE) {
-			devset = low->num.devset_of[low->plan->config_of[op]];
-			for (uint32_t d = 0; d < c->n_devices; d++) {
-				const struct mq_device *dev = &low->q.cluster->device[c->device[d]];
-
-				if (d && (dev->calib != type || dev->memory_B != limit_B))
-					return false;
-				type = dev->calib;
-				limit_B = dev->memory_B;
-			}
-		}
-		if (low->num.devset_of[low->plan->config_of[op]] != devset)
-			return false;
+		memcpy(&bits, &device->memory_B, sizeof(bits));
+		kind[d] = mq_map_mix(mq_map_mix(bits, low->num.rank_of_device[d]),
+				     (uint64_t)device->calib << 8 | device->kind);
 	}
-	return true;
+	for (uint32_t i = 0; i < low->plan->n_configs; i++)
+		for (uint32_t p = 0; p < low->plan->config[i].n_devices; p++) {
+			uint64_t *of = &kind[low->plan->config[i].device[p]];
+			double samples = mq_low_samples(low, &low->plan->config[i], p);
+
+			memcpy(&bits, &samples, sizeof(bits));
+			*of = mq_map_mix(*of + i, bits);
+		}
+	return kind;
 }
 
 struct part {
@@ -391,22 +386,18 @@ static void write_log(struct mq_low *low, struct mq_allocation_log *log)
 void mq_low_memory(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
-	uint32_t *first = mq_arena_array(&low->scratch, low->num.n_ranks, uint32_t);
-	bool *even = mq_arena_array(&low->scratch, low->num.n_ranks, bool);
+	const uint64_t *kind = kinds_of(low);
+	uint32_t *first = mq_arena_array(&low->scratch, out->n_devices, uint32_t);
+	struct mq_map kinds;
 
-	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
-		first[r] = MQ_NONE;
-		even[r] = uniform(low, r);
-	}
+	mq_map_init(&kinds, &low->scratch, 16);
 	for (uint32_t i = 0; i < out->n_devices; i++) {
-		uint32_t r = low->num.rank_of_device[out->device[i]];
+		uint32_t device = out->device[i], before = kinds.n, at = mq_map_add(&kinds, kind[device]);
 
-		if (even[r] && first[r] != MQ_NONE) {
-			out->memory[i] = out->memory[first[r]];
-			continue;
-		}
-		out->memory[i] = device_memory(low, r, out->device[i]);
-		first[r] = i;
+		if (at == before)
+			first[at] = i;
+		out->memory[i] = at < before ? out->memory[first[at]] :
+					       device_memory(low, low->num.rank_of_device[device], device);
 	}
 	judge(low);
 	judge_hosts(low);
