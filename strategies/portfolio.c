@@ -9,7 +9,7 @@
  * memory check finds too large: its engine gets the verdict at once.
  *
  * The plans that users of the software know (portfolio/usual.h) come before those of the engines if they fit, else after
- * the first plan that was proposed; on large clusters, where the engines' first plans take seconds, also one that fits.
+ * the first plan that was proposed; if none fits, another that does, as the engines' first plans can take seconds.
  *
  * --seconds: engines start at their first turn; each start and turn gets a fraction of the time left.
  *
@@ -27,9 +27,8 @@
 #include "lib/moves/refine.h"
 
 /* SKIPS: known plans that an engine may propose in one turn; after DRY such turns it is dropped: a chance below 1e-4
- * even if one plan in a hundred is new (0.99^1024). MANY: devices above which an engine's first plan takes more than a
- * few tenths of a second. Budgets up to FEW_EVALS skip the usual plans. */
-enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, USUAL, MANY = 16, FEW_EVALS = 16 };
+ * even if one plan in a hundred is new (0.99^1024). Budgets up to FEW_EVALS skip the usual plans. */
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, USUAL, FEW_EVALS = 16 };
 
 struct child {
 	const struct mq_engine *engine;
@@ -53,7 +52,6 @@ struct portfolio {
 	double best_s;
 	uint64_t refined, refine_idle, skipped;
 	struct mq_usual usual;
-	bool usual_done; /* no more usual plans */
 	struct mq_refine refine;
 	const char *left_out, *reason; /* engines that refused, and the reason of the last */
 	struct mq_map known;           /* mq_plan_effect of plans with a result */
@@ -330,20 +328,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct portfolio *s = state;
-	bool refine = problem->costs->screen != NULL, found = false;
-	uint32_t who = MQ_NONE;
+	bool refine = problem->costs->screen != NULL, ran = isfinite(s->best_s);
+	bool found = (problem->evals > FEW_EVALS && mq_usual_next(&s->usual, problem, ran, arena, plan)) ||
+		     (s->n_asked && mq_usual_unfit(&s->usual, arena, plan));
+	uint32_t who = USUAL;
 
-	if (!s->usual_done && problem->evals > FEW_EVALS) {
-		bool ran = isfinite(s->best_s) || problem->q->cluster->n_devices <= MANY;
-
-		found = mq_usual_next(&s->usual, problem, ran, arena, plan);
-		s->usual_done = !found;
-		who = USUAL;
-	}
-	if (!found && s->n_asked) {
-		found = mq_usual_unfit(&s->usual, arena, plan);
-		who = USUAL;
-	}
 	while (!found) {
 		who = choose(s, refine);
 		if (!mq_tick(problem, (double)NAN, "portfolio"))

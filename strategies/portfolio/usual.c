@@ -2,6 +2,7 @@
 #include "portfolio/usual.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "lib/plans.h"
 
@@ -13,37 +14,28 @@ static bool make(const struct shape_space *space, const struct shape_point *p, s
 	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK;
 }
 
-/* Sets dp to all remaining devices, and many micro-batches of few samples, to save memory. */
-static void set_batch(const struct shape_space *space, struct shape_point *p)
+/* Completes a point: dp takes all remaining devices; as many micro-batches as can be, or a `few`, about four per stage. */
+static struct shape_point complete(const struct shape_space *space, struct shape_point p, bool few)
 {
+	const struct mq_limits *limits = space->problem->limits;
 	double batch = floor(space->problem->q->train->batch);
-
-	p->dp = space->set[p->set].n / (p->tp * p->pp);
-	p->micro_batches = p->dp ? (uint32_t)fmax(1, batch / p->dp) : 1;
-	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * (p->balanced ? 1 : p->dp)) != 0)
-		p->micro_batches--;
-	/* at most about four micro-batches per stage */
-	while (p->micro_batches > 4 * p->pp && p->micro_batches % 2 == 0)
-		p->micro_batches /= 2;
-}
-
-static struct shape_point point_of(const struct shape_space *space, uint32_t set, uint32_t tp, uint32_t pp,
-				   uint8_t sync, uint8_t recompute, bool balanced)
-{
 	bool infer = space->problem->q->train->infer;
-	struct shape_point p = { .set = set,
-				 .tp = tp,
-				 .pp = pp,
-				 .cp = 1,
-				 .ep = 1,
-				 .virtual = 1,
-				 .pipeline = MQ_PIPE_1F1B,
-				 .recompute = infer ? MQ_RECOMPUTE_NONE : recompute,
-				 .sequence_parallel = shapes_sequence(space, tp, 1),
-				 .balanced = balanced };
 
-	set_batch(space, &p);
-	p.sync = p.dp > 1 && !infer ? sync : MQ_SYNC_ALLREDUCE;
+	p.cp = p.cp ? p.cp : mq_or_1(limits->fix_cp);
+	p.ep = mq_or_1(limits->fix_ep);
+	p.virtual = 1;
+	p.pipeline = MQ_PIPE_1F1B;
+	p.sequence_parallel = shapes_sequence(space, p.tp, p.cp);
+	p.dp = space->set[p.set].n / (p.tp * p.pp * p.cp);
+	p.micro_batches = p.dp ? (uint32_t)fmax(1, batch / p.dp / mq_or_1(limits->fix_mbs)) : 1;
+	while (p.micro_batches > 1 && fmod(batch, (double)p.micro_batches * (p.balanced ? 1 : p.dp)) != 0)
+		p.micro_batches--;
+	while (few && !limits->fix_mbs && p.micro_batches > 4 * p.pp && p.micro_batches % 2 == 0)
+		p.micro_batches /= 2;
+	if (infer)
+		p.recompute = MQ_RECOMPUTE_NONE;
+	if (infer || p.dp * p.cp < 2)
+		p.sync = MQ_SYNC_ALLREDUCE;
 	return p;
 }
 
@@ -73,7 +65,9 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 	/* the largest tensor degree within a machine that the model allows */
 	for (uint32_t tp = which == TENSOR ? space->set[0].per_node : 1; !any && tp > (which == TENSOR); tp /= 2)
 		for (uint32_t r = space->software->recompute; r < MQ_N_RECOMPUTES; r++) {
-			struct shape_point p = point_of(space, 0, tp, 1, sync, (uint8_t)r, false);
+			struct shape_point p = complete(
+				space, (struct shape_point){ .tp = tp, .pp = 1, .sync = sync, .recompute = (uint8_t)r },
+				true);
 
 			for (; p.micro_batches <= batch && make(space, &p, arena, plan); p.micro_batches *= 2) {
 				any = true;
@@ -88,41 +82,66 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 
 /* ---- a plan that fits ----------------------------------------------------------------------------------- */
 
+/* Tries the points of a set, those last that slow a step down most; *valid: software, model and constraints allow some. */
+static bool set_fitting(struct shape_space *space, uint32_t set, struct mq_arena *arena, struct mq_plan *plan,
+			bool *valid)
+{
+	enum { SHARDED = 1, CONTEXT = 2, HOST = 4, BALANCED = 8 }; /* bits of a way to save memory */
+	const struct mq_limits *l = space->problem->limits;
+	const uint32_t most = space->set[set].per_node;
+	const uint32_t degree[2] = { l->fix_tp ? l->fix_tp : 1, l->max_tp && l->max_tp < most ? l->max_tp : most };
+	const uint32_t n_tp = degree[1] > degree[0] ? 2 : 1;
+	const uint32_t never = (mq_context_pays(space->problem) ? 0 : CONTEXT) | (shapes_can_host(space) ? 0 : HOST);
+	uint32_t stages[16], n = shapes_divisors(space->set[set].n, stages, 16) * n_tp * 2;
+
+	for (uint32_t i = 0; i < 2 * BALANCED * n; i++) {
+		const uint32_t way = i / n;
+		struct shape_point p = { .set = set,
+					 .tp = degree[i / 2 % n_tp],
+					 .pp = stages[i % n / 2 / n_tp],
+					 .balanced = way & BALANCED };
+
+		if (way & never)
+			continue;
+		p.sync = l->fix_sync >= 0 ? (uint8_t)l->fix_sync : way & SHARDED ? MQ_SYNC_ZERO3 : MQ_SYNC_ZERO1;
+		p.recompute = l->fix_recompute >= 0 ? (uint8_t)l->fix_recompute :
+			      i % 2                 ? MQ_RECOMPUTE_FULL :
+						      MQ_RECOMPUTE_NONE;
+		p.cp = way & CONTEXT ? space->set[set].n / (p.tp * p.pp) : 0;
+		space->host = way & HOST;
+		p = complete(space, p, false);
+		if (!mq_tick(space->problem, (double)NAN, "a first plan"))
+			return false;
+		if (!make(space, &p, arena, plan))
+			continue;
+		*valid = true;
+		if (!mq_fits(space->problem, plan))
+			continue;
+		const struct shape_point few = complete(space, p, true);
+
+		return (make(space, &few, arena, plan) && mq_fits(space->problem, plan)) ||
+		       make(space, &p, arena, plan);
+	}
+	return false;
+}
+
+MQ_COMPARE(larger, struct shape_set,
+	   MQ_ORDER(a->mixed, b->mixed) ?:
+		   MQ_ORDER(b->n, a->n) ?:
+					  MQ_ORDER(*a->device, *b->device))
+
+/* Searches equal devices before mixed ones, and fewer of them only if more have no valid point; reorders the sets. */
 static bool first_fitting(struct shape_space *space, struct mq_arena *arena, struct mq_plan *plan)
 {
-	static const struct {
-		uint8_t sync, recompute;
-		bool host, balanced;
-	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE, false, false },
-		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false, false },
-		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false, false },
-		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true, false },
-		    /* replicas of unlike samples, where no division of the devices divides the batch */
-		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false, true },
-		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false, true } };
-	uint32_t set = MQ_NONE; /* the largest set of equal devices */
-	uint32_t stages[16], n;
+	qsort(space->set, space->n_sets, sizeof(*space->set), larger);
+	for (uint32_t i = 0, tried = 0; i < space->n_sets; i++) {
+		bool valid = false;
 
-	for (uint32_t i = 0; i < space->n_sets; i++)
-		if (!space->set[i].mixed && (set == MQ_NONE || space->set[i].n > space->set[set].n))
-			set = i;
-	n = set == MQ_NONE ? 0 : shapes_divisors(space->set[set].n, stages, 16);
-	/* choices that slow a step down most come last */
-	for (uint32_t i = 0; i < 3 * n; i++)
-		for (uint32_t t = 0; t < 2; t++)
-			for (uint32_t w = i / n * 2; w < i / n * 2 + 2; w++) {
-				uint32_t tp = t ? space->set[set].per_node : 1;
-				struct shape_point p = point_of(space, set, tp, stages[i % n], way[w].sync,
-								way[w].recompute, way[w].balanced);
-
-				if ((t && tp == 1) || (way[w].host && !shapes_can_host(space)))
-					continue;
-				space->host = way[w].host;
-				if (make(space, &p, arena, plan) && mq_fits(space->problem, plan))
-					return true;
-				if (!mq_tick(space->problem, (double)NAN, "a first plan"))
-					return false;
-			}
+		if (space->set[i].n >= tried && set_fitting(space, i, arena, plan, &valid))
+			return true;
+		if (valid)
+			tried = space->set[i].n;
+	}
 	return false;
 }
 

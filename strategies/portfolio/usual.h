@@ -18,7 +18,8 @@ struct mq_usual {
  * with ZeRO-1 and ZeRO-3, tensor parallelism inside machines; each with the least recomputation and then the fewest
  * micro-batches, from about four on, that fit. Then, unless a plan `ran`, the first that fits of a list by expected
  * slowdown: ZeRO-1 without and with recomputation, under tensor parallelism inside machines and any number of stages
- * that divides the devices; then ZeRO-3, and an offloaded optimizer; then replicas with unlike samples. False: no more. */
+ * that divides the devices; then ZeRO-3, samples divided by context parallelism, an offloaded optimizer; then unlike
+ * devices or replicas. It obeys fixed degrees. False: no more. */
 bool mq_usual_next(struct mq_usual *usual, const struct mq_problem *problem, bool ran, struct mq_arena *arena,
 		   struct mq_plan *plan);
 /* The next of those that did not fit, in the form that saves most memory: users want to know how much is missing. */

@@ -42,6 +42,20 @@ print("one device |", *(u["name"] for u in json.load(sys.stdin)["usual"]))' || b
 cut -d, -f4 none/candidates.csv | sed -n 2,5p | paste -sd' ' | grep -qE '^(ok|tight) oom oom oom' || { cut -d, -f4 none/candidates.csv; bad=1; }
 # A list of one or two candidates is screened too: one that fits was passed over for an optimizer on the host.
 "$M" search -m gpt:layers=1,hidden=64,heads=4,vocab=128 --batch 1 -p gpu=H100,gpus=1 -e hybrid --evals 1 -o short 2>/dev/null | sed -n 3p | grep -q offload && { echo offload; bad=1; }
+# Nobody waits for the engines, which have an objective: unlike devices, a mixture that needs all of them, fixed degrees,
+# sequences that only context parallelism divides.
+while read -r question; do
+	"$M" search $question --evals 17 -j 1 -o first >/dev/null 2>&1 || bad=1
+	awk -F, -v question="$question" 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+		$column["verdict"] !~ /^(ok|tight)$/ || $column["engine_objective"] != "" { print question ": " $0; exit 1 }
+		{ exit }' first/candidates.csv || bad=1
+	rm -r first
+done <<'Q'
+-m vgg11 -p gpu=L40S*1x4+T4*1x4 --batch 60
+-m llama:layers=24,seq=2048 -p gpu=T4*1x4+L4*1x2 --batch 30
+-m llama:layers=12 -p gpu=RTX-4090,nodes=2,gpus=8 --batch 64 --software megatron-core --fix tp=2 --fix cp=2
+-m llama:layers=4,seq=262144 -p gpu=A100-SXM4-80GB,gpus=8 --batch 2 --software megatron-core
+Q
 # They keep --fix, and other engines have none.
 "$M" search "${ask[@]}" --software megatron-core --fix pp=2 -o fixed >fixed.txt 2>/dev/null || bad=1
 grep -q '^usual plan' fixed.txt && { cat fixed.txt; bad=1; }
