@@ -85,6 +85,8 @@ echo "{\"model_type\": \"llama\", \"hidden_size\": \"auto\", $llama}" >newer.jso
 echo '{"model_type": "bart", "encoder_ffn_dim": 64, "decoder_ffn_dim": 32}' >newer.json; try 2 '"decoder_ffn_dim" gives ffn=32, another key ffn=64: such layers are not modelled' model newer.json
 echo "{\"model_type\": \"gemma4_text\", \"hidden_size\": 32, $llama, \"per_layer_config\": {\"0\": {\"intermediate_size\": 9}}}" >newer.json
 try 2 '"per_layer_config": only wider heads of full attention are read' model newer.json
+echo "{\"model_type\": \"gemma3_text\", \"hidden_size\": 32, $llama, \"layer_types\": \"full_attention\"}" >newer.json
+try 2 '"layer_types" is not as long as there are layers' model newer.json
 for causal in true false; do
 	echo "{\"model_type\": \"qwen2\", \"hidden_size\": 32, $llama, \"is_causal\": $causal}" >newer.json
 	"$M" model newer.json --graph graph.jsonl >/dev/null; grep -c '"causal": *true' graph.jsonl; done

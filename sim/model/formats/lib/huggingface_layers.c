@@ -84,7 +84,8 @@ static enum mq_status read_list(const struct mq_json_at *at, const struct list *
 	const json_t *array = json_object_get(at->object, list->key);
 	size_t n = json_array_size(array);
 
-	if (!n || (list->how == FLAGS && n == 1 && layers > 1))
+	bool none = !array || json_is_null(array) || json_is_array(array) || list->how != WORDS;
+	if ((!n && none) || (list->how == FLAGS && n == 1 && layers > 1))
 		return MQ_OK;
 	if (list->how == INDICES) {
 		if (list->no)

@@ -154,7 +154,6 @@ static enum mq_status read_joined(const struct mq_json_at *top, const struct mq_
 static enum mq_status read_projector(const struct mq_json_at *top, const struct mq_json_at *at, const struct kind *k,
 				     uint32_t text, struct mq_tower *w, struct mq_err *err)
 {
-	static const char letters[] = "hH5pt";
 	uint32_t narrow = 4096, wide = w->t.hidden * (strchr(k->projector, 'H') ? w->joined : 1), glm = 0;
 	size_t deep = json_array_size(json_object_get(at->object, "deepstack_visual_indexes"));
 
@@ -162,7 +161,7 @@ static enum mq_status read_projector(const struct mq_json_at *top, const struct 
 	FIRST(top, &narrow, "projector_hidden_size");
 	const uint32_t width[] = { w->t.hidden, wide, 5 * w->t.hidden, narrow, text };
 	for (uint32_t i = 0; k->projector[i]; i++)
-		w->widths[i] = width[strchr(letters, k->projector[i]) - letters];
+		w->widths[i] = width[strcspn("hH5pt", (char[]){ k->projector[i], 0 })];
 	w->projectors = 1 + (deep < 100 ? (uint32_t)deep : 0);
 	if (strncmp(k->type, "glm4", 4))
 		return MQ_OK;
