@@ -335,24 +335,20 @@ static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first
 /* Tries every ordered pair of types, every way to use each; extends the best by a third type, and so on. */
 static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 {
-	struct beam *beam = mq_arena_array(s->cost.arena, 2, struct beam), *next = beam + 1;
+	struct beam *beam = mq_arena_array(s->cost.arena, 2, struct beam); /* of even and odd lengths */
 
 	for (uint32_t t = 0; t < s->cost.n_types; t++)
 		for (uint32_t i = 0; i < menu[t].n; i++) {
 			struct chain one = { .n = 1, .part = { menu[t].part[i] } };
 
-			if (!extend(s, &one, 1, menu, beam))
+			if (!extend(s, &one, 1, menu, &beam[0]))
 				return;
 		}
 	for (uint32_t length = 3; length <= s->cost.n_types; length++) {
-		next->n = 0;
-		for (uint32_t k = 0; k < beam->n; k++)
-			if (!extend(s, &beam->chain[k], 0, menu, next))
+		beam[length % 2].n = 0;
+		for (uint32_t k = 0; k < beam[(length + 1) % 2].n; k++)
+			if (!extend(s, &beam[(length + 1) % 2].chain[k], 0, menu, &beam[length % 2]))
 				return;
-		struct beam *other = beam;
-
-		beam = next;
-		next = other;
 	}
 }
 
@@ -455,8 +451,8 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 		mq_plan_copy(plan, item->plan, arena);
 		return true;
 	}
-	/* plain stages get the layers of the estimate; shapes.c divides chunks, and models without layers */
-	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers) {
+	/* plain stages get the layers of the estimate; shapes.c divides chunks, unequal layers, and models without layers */
+	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers && !s->unequal) {
 		layers = mq_arena_array(arena, item->point.pp, uint32_t);
 		set_shape(s, &item->point);
 		if (!mq_hybrid_estimate(&s->cost, &s->now))
@@ -513,6 +509,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->listed_s = INFINITY;
 	mq_hybrid_proof_init(s, problem);
 	s->selective = mq_selective_saves(problem);
+	for (uint32_t l = 0; l < s->space.layers.n; l++)
+		s->unequal |= fabs(s->space.layers.layer_s[l] / s->space.layers.layer_s[0] - 1) > 0.05;
 	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(mq_hybrid_flat(s, problem, err));
 		mq_hybrid_screen(s, problem);

@@ -67,6 +67,7 @@ struct mq_hybrid {
 	double considered_s; /* least estimate (or bound) of the last chain */
 	bool stopped, cut;   /* the time ended before all estimates were made: of this attempt, of any */
 	bool selective;      /* see mq_selective_saves */
+	bool unequal;        /* layers take unlike times; estimates take the mean */
 	struct mq_map flat;  /* models without layers: samples -> index into flat_s, seconds of both passes */
 	double *flat_s;
 	uint32_t flat_room;
