@@ -214,26 +214,75 @@ static bool may_screen(const struct mq_refine *r)
 	return r->known.n - r->crossed < r->width * (4 + r->n_asked / 5);
 }
 
-/* Predicted value of a point's next neighbour. If the point is not expanded: its value times the mean ratio of best
- * neighbour to point over all expansions. +inf: no neighbour is promising. */
-static double expected(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
+static void see(struct mq_refine_seen *s, double x)
 {
-	if (!p->expanded)
-		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
-	if (p->next >= p->n)
-		return INFINITY;
-	/* simulated time is never below the screened one: neither a new best nor an improvement of the point */
-	if (look && p->near[p->next].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
-		return INFINITY;
-	return p->near[p->next].screened_s * contention(p);
+	s->n++;
+	s->sum += x;
+	s->squares += x * x;
 }
 
-/* Expected improvement on the best for a normal prediction of this mean: Jones, Schonlau, Welch, "Efficient Global
- * Optimization of Expensive Black-Box Functions", 1998. The deviation is that of past predictions. */
-static double improvement(const struct mq_refine *r, double mean)
+static double deviation(const struct mq_refine_seen *s, double mean)
 {
-	double sd = r->n_spread ? mean * sqrt(r->spread / (double)r->n_spread) : 0, less = r->best - mean;
+	return s->n ? sqrt(fmax(0, s->squares / s->n - mean * mean)) : 0;
+}
 
+/* Are families and moves of devices told apart? On large clusters expansions screen too few neighbours for that. */
+static bool apart(const struct mq_refine *r)
+{
+	return r->width >= WIDTH;
+}
+
+/* What expansions like the next one of a point brought. */
+static struct mq_refine_seen *brought(struct mq_refine *r, const struct mq_refine_point *p)
+{
+	return &r->brought[apart(r) && r->of_family[p->family].expanded];
+}
+
+/* Relative deviation of predictions of device moves from a point: of contention, half may go, as far as those of its
+ * family do not say otherwise. */
+static double calmed(const struct mq_refine *r, const struct mq_refine_point *p)
+{
+	const struct mq_refine_seen *seen = &r->of_family[p->family].places;
+	double half = 0.5 * fmax(0, 1 - 1 / contention(p));
+
+	return apart(r) ? sqrt((half * half + seen->squares) / (1 + seen->n)) : 0;
+}
+
+/* Predicted value of a point's next neighbour, and the relative deviation of such predictions. If the point is not
+ * expanded: its value times the mean of what expansions brought, those of new families and others. +inf: no neighbour
+ * is promising. */
+static double expected(struct mq_refine *r, const struct mq_refine_point *p, bool look, double *sd)
+{
+	double off = deviation(&r->off, apart(r) && r->off.n ? r->off.sum / r->off.n : 0);
+
+	*sd = off;
+	if (!p->expanded) {
+		const struct mq_refine_seen *seen = brought(r, p);
+		double mean = seen->n ? seen->sum / seen->n : 1;
+
+		if (apart(r))
+			*sd = deviation(seen, mean);
+		return p->value * mean;
+	}
+	if (p->next >= p->n)
+		return INFINITY;
+	const struct mq_refine_near *near = &p->near[p->next];
+
+	/* simulated time is never below the screened one: neither a new best nor an improvement of the point */
+	if (look && near->screened_s > fmax(r->best, p->screened_s) * (1 - gain))
+		return INFINITY;
+	if (mq_move_places(&near->move))
+		*sd = fmax(*sd, calmed(r, p));
+	return near->screened_s * contention(p);
+}
+
+/* Expected improvement on the best for a normal prediction of this mean and relative deviation: Jones, Schonlau, Welch,
+ * "Efficient Global Optimization of Expensive Black-Box Functions", 1998. */
+static double improvement(const struct mq_refine *r, double mean, double sd)
+{
+	double less = r->best - mean;
+
+	sd *= mean;
 	if (!(sd > 0) || isinf(mean))
 		return fmax(less, 0);
 	return less * 0.5 * erfc(-less / sd / sqrt(2)) + sd * exp(-0.5 * less * less / sd / sd) / sqrt(2 * PI);
@@ -246,8 +295,8 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 	bool look = may_screen(r);
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double mean = penalized(r, &r->point[i], expected(r, &r->point[i], look));
-		double gained = improvement(r, mean);
+		double sd, mean = penalized(r, &r->point[i], expected(r, &r->point[i], look, &sd));
+		double gained = improvement(r, mean, sd);
 
 		if (isfinite(mean) && (gained > most || (gained == most && mean < least)))
 			most = gained, least = mean, best = &r->point[i];
@@ -257,8 +306,7 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 
 /* ---- neighbours --------------------------------------------------------------------------------- */
 
-MQ_COMPARE(sooner, struct mq_refine_near,
-	   MQ_ORDER(a->screened_s, b->screened_s) ?: memcmp(&a->move, &b->move, sizeof(a->move)))
+MQ_COMPARE(sooner, struct mq_refine_near, MQ_ORDER(a->hope_s, b->hope_s) ?: memcmp(&a->move, &b->move, sizeof(a->move)))
 
 enum { SLICE = 32, SHORT_SLICE = 4 };
 
@@ -392,8 +440,11 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 		for (uint32_t k = 0; k < s.n; k++) {
 			relieve(r, s.plan[k], &s.near[k]);
 			if (s.near[k].screened_s <
-			    p->screened_s * (1 + (mq_move_odd(&r->space, &s.near[k].move) ? -gain : slack)))
+			    p->screened_s * (1 + (mq_move_odd(&r->space, &s.near[k].move) ? -gain : slack))) {
+				s.near[k].hope_s =
+					s.near[k].screened_s * (mq_move_places(&s.near[k].move) ? 1 - calmed(r, p) : 1);
 				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
+			}
 		}
 		mq_arena_rewind(&r->scratch, each);
 		time = mq_tick(r->problem, (double)NAN, "refining");
@@ -403,9 +454,9 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
 	p->more = i < n;
-	r->expansions++;
 	skip_unfit(r, p);
-	r->brought += p->next < p->n ? fmin(1, p->near[p->next].screened_s / p->screened_s) : 1;
+	see(brought(r, p), p->next < p->n ? fmin(1, p->near[p->next].screened_s / p->screened_s) : 1);
+	r->of_family[p->family].expanded = true;
 	return time;
 }
 
@@ -458,7 +509,7 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	plan->engine_unit = "s per step, screened";
 	plan->usual = NULL;
 	mq_assert(r->n_asked - r->heard < RING);
-	*asked = (struct mq_refine_asked){ (uint32_t)(p - r->point), screened_s };
+	*asked = (struct mq_refine_asked){ (uint32_t)(p - r->point), screened_s, false };
 	r->n_asked++;
 }
 
@@ -487,6 +538,7 @@ static bool propose_near(struct mq_refine *r, struct mq_refine_point *p, struct 
 	if (may_screen(r) && screened_s > r->best * (1 - gain))
 		return false;
 	propose(r, p, plan, screened_s);
+	r->asked[(r->n_asked - 1) % RING].places = mq_move_places(&near->move);
 	return true;
 }
 
@@ -667,8 +719,7 @@ void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struc
 		double ratio = value_of(r, plan, result->step_time_s) / asked->screened_s;
 		double off = ratio / contention(p) - 1;
 
-		r->spread += off * off;
-		r->n_spread++;
+		see(asked->places && apart(r) ? &r->of_family[p->family].places : &r->off, off);
 		p->sum += ratio;
 		p->heard++;
 	}

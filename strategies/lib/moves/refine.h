@@ -3,11 +3,12 @@
  *
  * Start from any plans: offer them with their results. The next proposal is the one with the largest expected
  * improvement on the best: a neighbour is predicted from its screened time and the contention seen near its point; an
- * unexpanded plan from what the best neighbours of other plans gained. Screened time is a lower bound of simulated
- * time: neighbours that screen above the best wait until nothing lower is left to screen; after that come random walks
- * from the best. No plan is proposed twice, nor one that lowers to the same schedule, nor one that does not fit. A
- * neighbour that screens below the best but does not fit is tried with higher ZeRO stages, small gradient buckets, more
- * micro-batches and the fewest layers whose activations are offloaded or recomputed.
+ * unexpanded plan from what the best neighbours of other plans gained, those of new families apart. A move of devices
+ * may take away contention: the more of it there is, the less certain is its prediction. Screened time is a lower
+ * bound of simulated time: neighbours that screen above the best wait until nothing lower is left to screen; after
+ * that come random walks from the best. No plan is proposed twice, nor one that lowers to the same schedule, nor one
+ * that does not fit. A neighbour that screens below the best but does not fit is tried with higher ZeRO stages, small
+ * gradient buckets, more micro-batches and the fewest layers whose activations are offloaded or recomputed.
  *
  * A family is the set of plans with the same stages, devices per stage and degrees. Each evaluation that does not
  * improve a family adds to its penalty, so that others get their turn; the decisions of the best plan are tried on the
@@ -28,6 +29,7 @@ struct mq_refine_near {
 	uint32_t relief; /* 1 + variant of mq_move_relieve; 0: the plan as it is */
 	uint32_t known;  /* index into mq_refine.of_known */
 	double screened_s;
+	double hope_s; /* screened_s, for moves of devices less its deviation */
 };
 
 /* A plan, up to equal effect (mq_plan_effect), that was screened; `fits` is set if `asked`. */
@@ -44,18 +46,27 @@ struct mq_refine_point {
 	uint32_t n, next;         /* near[next] fits, or next == n */
 	uint32_t heard;           /* judged neighbours, and the sum of their simulated / screened times */
 	double sum;
-	struct mq_refine_near *near; /* [n] by screened_s */
+	struct mq_refine_near *near; /* [n] by hope_s */
+};
+
+/* Number, sum and sum of squares of what was seen. */
+struct mq_refine_seen {
+	uint32_t n;
+	double sum, squares;
 };
 
 /* Plans with the same stages, devices per stage and degrees. */
 struct mq_refine_family {
 	double best;   /* value judged */
 	uint32_t idle; /* plans judged since best */
+	bool expanded;
+	struct mq_refine_seen places; /* relative errors of predictions of device moves */
 };
 
 struct mq_refine_asked {
 	uint32_t point; /* the point it was derived from */
 	double screened_s;
+	bool places; /* a device move */
 };
 
 struct mq_refine {
@@ -69,13 +80,11 @@ struct mq_refine {
 	struct mq_map families; /* index into of_family */
 	struct mq_refine_family *of_family;
 	uint32_t room, family_room;
-	double best;         /* value judged */
-	uint32_t idle;       /* plans judged since best */
-	uint64_t expansions; /* and the sum of best neighbour's / point's screened time */
-	double brought;
-	double spread; /* sum of squared relative errors of predictions */
-	uint64_t n_spread;
-	uint32_t width; /* neighbours screened per expansion */
+	double best;                      /* value judged */
+	uint32_t idle;                    /* plans judged since best */
+	struct mq_refine_seen brought[2]; /* best neighbour's / point's screened time: first of a family; later ones */
+	struct mq_refine_seen off;        /* relative errors of predictions */
+	uint32_t width;                   /* neighbours screened per expansion */
 	uint32_t n, n_asked, heard;
 	uint32_t crossed, reshaped;       /* plans screened in crossover(), and in reshape() with its descents */
 	struct mq_refine_asked asked[64]; /* ring of proposals without a result */
