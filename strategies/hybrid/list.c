@@ -103,17 +103,19 @@ static void screen_item(struct screening *w, uint32_t i)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&w->arena);
 	struct mq_hybrid_item *item = &w->s->list[i];
+	const struct mq_costs *costs = w->problem->costs;
+	struct mq_result r = { .verdict = MQ_VERDICT_OOM };
 	struct mq_plan plan;
 
 	w->known[i] = 2;
 	w->tries[item->family]++;
-	double step_s = w->s->make(w->s, item, &w->arena, &plan) ? mq_screen(w->problem, &plan) : (double)INFINITY;
-
-	if (isfinite(step_s)) {
+	if (w->s->make(w->s, item, &w->arena, &plan))
+		costs->screen(costs->screen_context, &plan, &r);
+	if (r.verdict == MQ_VERDICT_OK || r.verdict == MQ_VERDICT_REFUSED) { /* judged, that says why */
 		w->known[i] = 1;
 		w->fit++;
 		w->left--;
-		item->step_s = step_s;
+		item->step_s = r.verdict == MQ_VERDICT_OK ? r.step_time_s : item->step_s;
 		w->best[item->family] = fmin(w->best[item->family], item->step_s);
 	}
 	/* plans that do not fit give no time: eight of them count as one screen */
