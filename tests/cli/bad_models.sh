@@ -25,6 +25,7 @@ bad_file $c/huggingface/heads.json 'hidden=33 is not a multiple of heads=4'
 bad_file $c/onnx/attention.onnx "axis 1 of input 'ids', length is left open; give --seq N"
 try 0 '^ops ' model $c/onnx/attention.onnx --seq 64
 for m in resnet50 mask_rcnn; do try 2 "\-\-seq 64: model '$m' has no sequences of tokens" model $m --seq 64; done
+try 2 'top_k, capacity and moe_every are of experts; give experts=' model t5:capacity=5
 bad_file $c/onnx/channels.onnx '3 input channels do not fit a weight for 5'
 bad_file $c/onnx/cycle.onnx "uses 'c' before any node makes it"
 bad_file $c/onnx/negative.onnx 'axis 2 has the size -3'

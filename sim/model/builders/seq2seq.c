@@ -80,6 +80,8 @@ static enum mq_status complete(struct stacks *s, struct options *p, const struct
 	t->fused = mq_model_fuses(request, t->fused);
 	t->post_norm = !s->t5 && !s->whisper;
 	t->relu = !s->bart && !s->whisper;
+	if (!t->experts && (t->top_k || t->capacity || t->moe_every))
+		return mq_bad(err, "%s: top_k, capacity and moe_every are of experts; give experts=", what);
 	t->top_k = t->experts ? mq_either(t->top_k, 1) : 0;
 	if (t->moe_every && t->layers % t->moe_every) /* layers are counted on from the encoder to the decoder */
 		return mq_bad(err, "%s: layers=%u is not a multiple of moe_every=%u", what, t->layers, t->moe_every);
