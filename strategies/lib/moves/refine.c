@@ -226,10 +226,11 @@ static double deviation(const struct mq_refine_seen *s, double mean)
 	return s->n ? sqrt(fmax(0, s->squares / s->n - mean * mean)) : 0;
 }
 
-/* Are families and moves of devices told apart? On large clusters expansions screen too few neighbours for that. */
+/* Are families and moves of devices told apart? That expands twice as many points, and on more than 32 devices (chosen)
+ * screens take longer than simulations, and see too few neighbours. */
 static bool apart(const struct mq_refine *r)
 {
-	return r->width >= WIDTH;
+	return r->problem->q->cluster->n_devices <= 32;
 }
 
 /* What expansions like the next one of a point brought. */
