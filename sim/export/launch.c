@@ -10,15 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <yaml.h>
-
 #include "base/csv.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "export/export.h"
 #include "model/formats/lib/megatron.h"
+#include "model/formats/lib/settings.h"
 
-enum { MOST_DEPTH = 64, MOST_KEYS = 3000 };
+enum { MOST_KEYS = 3000 };
 
 /* The flags that import_megatron.c reads. */
 #define X(name, kind, field) { name, kind, 0 },
@@ -28,90 +27,10 @@ static const struct mq_flag plan_flags[] = {
 };
 #undef X
 
-struct key {
-	const char *path; /* "model.optim.name" */
-	const char *value;
-};
-
-struct keys {
-	struct mq_arena *arena;
-	const char *file;
-	struct key *key;
-	uint32_t n, room;
-	/* launch_keys.csv, rows of the keys of a `program` (its name, one that a row `names`, or any). `key`: the last
-	 * parts of its path; `when`: a word of its value (empty: any; "absent": the file defines a plan without the
-	 * key). The key is then the `flag` with the `value` ("*": the key's; empty: a switch), defines nothing (no
-	 * flag), or is `refused`, with the reason. `names`: the program of a file that has the key. */
-	struct mq_csv rows;
-};
-
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-static void add_key(struct keys *k, const char *path, const char *value)
-{
-	const struct key key = { path, value };
-
-	MQ_PUSH(k->arena, k->key, k->n, k->room, key);
-}
-
-/* Reads the parts of a mapping or list after its start. Aliases stay unread, as keys without a value. */
-static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *path, bool list, uint32_t depth,
-				struct mq_err *err)
-{
-	const char *name = NULL;
-	uint32_t item = 0;
-
-	if (depth > MOST_DEPTH)
-		return mq_bad(err, "%s: nested more than %d deep", k->file, MOST_DEPTH);
-	for (;;) {
-		yaml_event_t event;
-
-		if (!yaml_parser_parse(y, &event))
-			return mq_bad(err, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
-				      y->problem ? y->problem : "cut");
-		yaml_event_type_t type = event.type;
-		const char *text = type == YAML_SCALAR_EVENT ?
-					   mq_arena_strdup(k->arena, (const char *)event.data.scalar.value) :
-					   "";
-		yaml_event_delete(&event);
-		if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT || type == YAML_STREAM_END_EVENT)
-			return MQ_OK;
-		if (type == YAML_STREAM_START_EVENT || type == YAML_DOCUMENT_START_EVENT ||
-		    type == YAML_DOCUMENT_END_EVENT)
-			continue;
-		if (depth && !list && !name) {
-			name = text;
-			if (type == YAML_SCALAR_EVENT)
-				continue;
-		}
-		const char *at = list   ? mq_arena_printf(k->arena, "%s.%u", path, item++) :
-				 !depth ? "" :
-				 *path  ? mq_arena_printf(k->arena, "%s.%s", path, name) :
-					  name;
-		if (strlen(at) > 4096)
-			return mq_bad(err, "%s: a key of more than 4096 letters", k->file);
-		if (type == YAML_SCALAR_EVENT)
-			add_key(k, at, text);
-		else if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
-			MQ_TRY(read_node(k, y, at, type == YAML_SEQUENCE_START_EVENT, depth + 1, err));
-		name = NULL;
-	}
-}
-
-static enum mq_status read_yaml(struct keys *k, const char *text, struct mq_err *err)
-{
-	yaml_parser_t y;
-
-	if (!yaml_parser_initialize(&y))
-		return mq_fail(err, MQ_EBUG, "libyaml cannot start");
-	yaml_parser_set_input_string(&y, (const unsigned char *)text, strlen(text));
-	enum mq_status status = read_node(k, &y, "", false, 0, err);
-	yaml_parser_delete(&y);
-	return status;
-}
-
 /* Sections and `key = value`, the part of TOML that recipes use. Lists stay text. */
-static void read_toml(struct keys *k, const char *text)
+static void read_toml(struct mq_settings *k, const char *text)
 {
 	const char *section = "";
 
@@ -133,13 +52,14 @@ static void read_toml(struct keys *k, const char *text)
 		while (end && !quote && end > value && isspace((unsigned char)end[-1]))
 			end--;
 		if (end)
-			add_key(k, mq_arena_printf(k->arena, "%s%.*s", section, (int)n, c),
+			mq_settings_add(
+				k, mq_arena_printf(k->arena, "%s%.*s", section, (int)n, c),
 				mq_arena_printf(k->arena, "%.*s", (int)(end - value - (long)quote), value + quote));
 	}
 }
 
 /* "--parallelism.tensor_parallel_degree 4"; `plain`: "--per_device_train_batch_size 4" too, or with '-' for '_'. */
-static void read_overrides(struct keys *k, const char *const *word, bool plain)
+static void read_overrides(struct mq_settings *k, const char *const *word, bool plain)
 {
 	for (; *word; word++) {
 		size_t n = strcspn(*word, "=");
@@ -150,34 +70,23 @@ static void read_overrides(struct keys *k, const char *const *word, bool plain)
 		for (char *c = path; plain && *c; c++)
 			*c = *c == '-' ? '_' : *c;
 		if ((*word)[n])
-			add_key(k, path, *word + n + 1);
+			mq_settings_add(k, path, *word + n + 1);
 		else if (word[1] && strncmp(word[1], "--", 2))
-			add_key(k, path, *++word);
+			mq_settings_add(k, path, *++word);
 		else
-			add_key(k, path, "true");
+			mq_settings_add(k, path, "true");
 	}
 }
 
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
 
-/* Does the path end with these parts? */
-static bool ends_in(const char *path, const char *key)
-{
-	size_t n = strlen(path), tail = strlen(key);
-
-	return n >= tail && !strcmp(path + n - tail, key) && (n == tail || path[n - tail - 1] == '.');
-}
-
-static const struct key *find_key(const struct keys *k, const char *key)
-{
-	for (uint32_t i = 0; i < k->n; i++)
-		if (ends_in(k->key[i].path, key))
-			return &k->key[i];
-	return NULL;
-}
-
 struct writing {
-	struct keys *keys;
+	struct mq_settings *keys;
+	/* launch_keys.csv, rows of the keys of a `program` (its name, one that a row `names`, or any). `key`: the last
+	 * parts of its path; `when`: a word of its value (empty: any; "absent": the file defines a plan without the
+	 * key). The key is then the `flag` with the `value` ("*": the key's; empty: a switch), defines nothing (no
+	 * flag), or is `refused`, with the reason. `names`: the program of a file that has the key. */
+	struct mq_csv rows;
 	struct mq_launch *launch;
 	uint32_t n, room;
 };
@@ -193,63 +102,6 @@ static void put_flag(struct writing *w, const char *flag, const char *value)
 		MQ_PUSH(arena, w->launch->word, w->n, w->room, value);
 }
 
-/* "${.num_layers}", "${model.num_layers}": OmegaConf's reference to another key. */
-static const char *refer(const struct keys *k, const char *value)
-{
-	size_t n = strlen(value);
-
-	for (int i = 0; i < 8 && n > 3 && !strncmp(value, "${", 2) && value[n - 1] == '}'; i++) {
-		const char *name = mq_arena_printf(k->arena, "%.*s", (int)n - 3, value + 2), *dot;
-		const struct key *key;
-
-		name += strspn(name, ".");
-		/* The first parts may be those of a configuration composed elsewhere. */
-		while (!(key = find_key(k, name)) && (dot = strchr(name, '.')))
-			name = dot + 1;
-		if (!key)
-			break;
-		value = key->value;
-		n = strlen(value);
-	}
-	return value;
-}
-
-/* 1_440 of YAML and TOML as 1440. */
-static const char *plain_number(struct mq_arena *arena, const char *value)
-{
-	size_t n = strspn(value, "0123456789_");
-	char *to, *text;
-
-	if (!n || value[n] || *value == '_' || !strchr(value, '_'))
-		return value;
-	for (to = text = mq_arena_strdup(arena, value); *value; value++)
-		if (*value != '_')
-			*to++ = *value;
-	*to = '\0';
-	return text;
-}
-
-/* A key's value; evaluates NeMo's "${multiply:4, ${.hidden_size}}" if both are numbers. */
-static const char *value_of(const struct keys *k, const char *value)
-{
-	double product = 1, number;
-
-	value = refer(k, value);
-	if (strncmp(value, "${multiply:", 11) || value[strlen(value) - 1] != '}')
-		return plain_number(k->arena, value);
-	const char *list = mq_arena_printf(k->arena, "%.*s", (int)strlen(value) - 12, value + 11);
-	do {
-		list += strspn(list, " ,");
-		int n = (int)strcspn(list, " ,");
-		const char *factor = refer(k, mq_arena_printf(k->arena, "%.*s", n, list));
-		if (!mq_parse_f64(plain_number(k->arena, factor), &number))
-			return value;
-		product *= number;
-		list += n;
-	} while (*list);
-	return mq_arena_printf(k->arena, "%.0f", product);
-}
-
 /* Does the value mean that nothing is chosen? */
 static bool is_null(const char *value)
 {
@@ -259,21 +111,21 @@ static bool is_null(const char *value)
 /* Does the row belong to the program of the file? */
 static bool is_of(const struct writing *w, const char *program, uint32_t row)
 {
-	const char *of = mq_csv_word(&w->keys->rows, row, "program");
+	const char *of = mq_csv_word(&w->rows, row, "program");
 
 	return !strcmp(of, "any") || !strcmp(of, program) || !strcmp(of, w->launch->program);
 }
 
-static bool is_named(const struct keys *k, const struct key *key, uint32_t row)
+static bool is_named(const struct writing *w, const struct mq_setting *key, uint32_t row)
 {
-	const char *name = mq_csv_word(&k->rows, row, "key"), *item = strrchr(key->path, '.');
+	const char *name = mq_csv_word(&w->rows, row, "key"), *item = strrchr(key->path, '.');
 	/* Does the row only identify the program? */
-	bool sign = !*mq_csv_word(&k->rows, row, "flag") && *mq_csv_word(&k->rows, row, "names");
+	bool sign = !*mq_csv_word(&w->rows, row, "flag") && *mq_csv_word(&w->rows, row, "names");
 
-	if (sign || ends_in(key->path, name))
+	if (sign || mq_setting_is(key->path, name))
 		return !sign;
-	return *mq_csv_word(&k->rows, row, "when") && item && item[1] && !item[1 + strspn(item + 1, "0123456789")] &&
-	       ends_in(mq_arena_printf(k->arena, "%.*s", (int)(item - key->path), key->path), name);
+	return *mq_csv_word(&w->rows, row, "when") && item && item[1] && !item[1 + strspn(item + 1, "0123456789")] &&
+	       mq_setting_is(mq_arena_printf(w->keys->arena, "%.*s", (int)(item - key->path), key->path), name);
 }
 
 static bool has_word(const char *value, const char *word, struct mq_arena *arena)
@@ -287,7 +139,7 @@ static bool has_word(const char *value, const char *word, struct mq_arena *arena
 }
 
 /* The text of a file named in another: by its path, or below one of the folders around that file. */
-static enum mq_status read_named(struct keys *k, const char *name, char **text, struct mq_err *err)
+static enum mq_status read_named(struct mq_settings *k, const char *name, char **text, struct mq_err *err)
 {
 	const char *path = name, *below = name + strspn(name, "./");
 	size_t n = strlen(k->file), size;
@@ -302,24 +154,24 @@ static enum mq_status read_named(struct keys *k, const char *name, char **text, 
 }
 
 /* Adds the keys of DeepSpeed's file, but those that the trainer decides ("auto"). */
-static enum mq_status read_deepspeed(struct keys *k, const char *name, struct mq_err *err)
+static enum mq_status read_deepspeed(struct mq_settings *k, const char *name, struct mq_err *err)
 {
 	uint32_t before = k->n;
 	char *text;
 
 	MQ_TRY(read_named(k, name, &text, err));
-	if (read_yaml(k, text, err) != MQ_OK)
+	if (mq_settings_yaml(k, text, err) != MQ_OK)
 		return mq_wrap(err, "%s", name);
 	for (uint32_t i = before; i < k->n; i++)
-		if (!strcmp(k->key[i].value, "auto"))
-			k->key[i].value = "";
+		if (!strcmp(k->setting[i].value, "auto"))
+			k->setting[i].value = "";
 	return MQ_OK;
 }
 
-static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
+static enum mq_status put_key(struct writing *w, const char *program, const struct mq_setting *key, struct mq_err *err)
 {
-	const char *value = value_of(w->keys, key->value), *last = strrchr(key->path, '.');
-	const struct mq_csv *rows = &w->keys->rows;
+	const char *value = mq_settings_value(w->keys, key->value), *last = strrchr(key->path, '.');
+	const struct mq_csv *rows = &w->rows;
 	struct mq_arena *arena = w->keys->arena;
 	bool known = false, takes;
 
@@ -333,7 +185,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 		const char *when = mq_csv_word(rows, i, "when"), *refused = mq_csv_word(rows, i, "refused");
 		const char *flag = mq_csv_word(rows, i, "flag"), *is = mq_csv_word(rows, i, "value");
 
-		if (!is_of(w, program, i) || !is_named(w->keys, key, i))
+		if (!is_of(w, program, i) || !is_named(w, key, i))
 			continue;
 		known = true;
 		if (*when && !has_word(value, when, arena))
@@ -359,62 +211,63 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 }
 
 /* Layers of FlagScale's stages, unless they equal the even split of other keys. */
-static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
+static enum mq_status check_layers(const struct mq_settings *k, struct mq_err *err)
 {
-	const struct key *first = find_key(k, "hetero_pipeline_layer_split.0");
+	const struct mq_setting *first = mq_settings_find(k, "hetero_pipeline_layer_split.0");
 
 	for (uint32_t i = 0; i < k->n && first; i++)
-		if (strstr(k->key[i].path, "hetero_pipeline_layer_split.") && strcmp(k->key[i].value, first->value))
+		if (strstr(k->setting[i].path, "hetero_pipeline_layer_split.") &&
+		    strcmp(k->setting[i].value, first->value))
 			return mq_bad(err, "%s: %s: stages of %s and %s layers are not read back", k->file,
-				      k->key[i].path, first->value, k->key[i].value);
+				      k->setting[i].path, first->value, k->setting[i].value);
 	return MQ_OK;
 }
 
 /* Finds the program of the keys, which decides their meaning. */
-static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct mq_err *err)
+static enum mq_status put_keys(struct mq_settings *k, struct mq_launch *launch, struct mq_err *err)
 {
 	struct writing w = { .keys = k, .launch = launch };
 	const char *program = NULL, *dir;
 
 	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
 	MQ_TRY(mq_csv_load_of(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir),
-			      "program,key,when,flag,value,names,refused", k->arena, &k->rows, err));
-	for (uint32_t i = 0; i < k->rows.n_rows && !program; i++)
-		if (*mq_csv_word(&k->rows, i, "names") && find_key(k, mq_csv_word(&k->rows, i, "key"))) {
-			program = mq_csv_word(&k->rows, i, "program");
-			launch->program = mq_csv_word(&k->rows, i, "names");
+			      "program,key,when,flag,value,names,refused", k->arena, &w.rows, err));
+	for (uint32_t i = 0; i < w.rows.n_rows && !program; i++)
+		if (*mq_csv_word(&w.rows, i, "names") && mq_settings_find(k, mq_csv_word(&w.rows, i, "key"))) {
+			program = mq_csv_word(&w.rows, i, "program");
+			launch->program = mq_csv_word(&w.rows, i, "names");
 		}
 	if (!program)
 		return MQ_OK;
 	launch->word = NULL;
 	MQ_TRY(check_layers(k, err));
 	for (uint32_t i = 0; i < k->n; i++)
-		MQ_TRY(put_key(&w, program, &k->key[i], err));
-	for (uint32_t i = 0; i < k->rows.n_rows && w.n; i++) {
-		const struct key *key = find_key(k, mq_csv_word(&k->rows, i, "key"));
+		MQ_TRY(put_key(&w, program, &k->setting[i], err));
+	for (uint32_t i = 0; i < w.rows.n_rows && w.n; i++) {
+		const struct mq_setting *key = mq_settings_find(k, mq_csv_word(&w.rows, i, "key"));
 
-		if (!strcmp(mq_csv_word(&k->rows, i, "when"), "absent") && is_of(&w, program, i) &&
+		if (!strcmp(mq_csv_word(&w.rows, i, "when"), "absent") && is_of(&w, program, i) &&
 		    (!key || is_null(key->value)))
-			put_flag(&w, mq_csv_word(&k->rows, i, "flag"), mq_csv_word(&k->rows, i, "value"));
+			put_flag(&w, mq_csv_word(&w.rows, i, "flag"), mq_csv_word(&w.rows, i, "value"));
 	}
 	MQ_PUSH(k->arena, launch->word, w.n, w.room, NULL);
 	return MQ_OK;
 }
 
 /* A command line: Megatron-LM's unchanged, torchtitan's and Hugging Face Trainer's as keys. */
-static enum mq_status read_words(struct keys *k, const struct mq_script *script, struct mq_launch *launch,
+static enum mq_status read_words(struct mq_settings *k, const struct mq_script *script, struct mq_launch *launch,
 				 struct mq_err *err)
 {
-	const struct key *config;
+	const struct mq_setting *config;
 	bool trainer = false;
 
 	for (const char *const *word = script->word; *word; word++) {
 		trainer |= mq_text_fits("--per?device?train?batch?size*", '|', *word, 0);
 		if (!strncmp(*word, "per_device_batch_size=", 22)) /* MaxText's have no dashes */
-			add_key(k, "per_device_batch_size", *word + 22);
+			mq_settings_add(k, "per_device_batch_size", *word + 22);
 	}
 	read_overrides(k, script->word, trainer);
-	if (!trainer && (config = find_key(k, "job.config_file"))) {
+	if (!trainer && (config = mq_settings_find(k, "job.config_file"))) {
 		char *text;
 
 		MQ_TRY(read_named(k, config->value, &text, err));
@@ -428,7 +281,7 @@ static enum mq_status read_words(struct keys *k, const struct mq_script *script,
 enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err)
 {
 	static const char *nothing[] = { NULL };
-	struct keys k = { .arena = arena, .file = path };
+	struct mq_settings k = { .arena = arena, .file = path };
 	struct mq_script script;
 	size_t size;
 	char *text;
@@ -451,7 +304,7 @@ enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct m
 		return put_keys(&k, launch, err);
 	}
 	if (*first == '{' || (yaml && !strstr(text, " --num-layers:"))) {
-		MQ_TRY(read_yaml(&k, text, err));
+		MQ_TRY(mq_settings_yaml(&k, text, err));
 		return put_keys(&k, launch, err);
 	}
 	MQ_TRY(mq_shell_read(text, arena, &script, err));

@@ -78,6 +78,14 @@ data:
   seq_length: 2048
 Y
 for file in llama.log llama.yaml:vocab=128; do "$M" model $file | sed -n '1,6p' | cksum; done
+# The same in one line, with a reference; broken YAML is named by its line.
+cat >flow.yaml <<'Y'
+model: {encoder_seq_length: 64, num_layers: 3, hidden_size: 32, ffn_hidden_size: "${multiply:3,${.hidden_size}}", "num_attention_heads": 4,
+ num_query_groups: 2, num_moe_experts: 4, moe_router_topk: 2, moe_layer_freq: [0, 1, 1], bias: false, activation: fast-swiglu, tags: [], none: {},
+ normalization: rmsnorm, position_embedding_type: rope, share_embeddings_and_output_weights: false, hidden_dropout: 0.0, attention_dropout: 0.0}
+Y
+for file in llama flow; do "$M" model $file.yaml:vocab=128 >$file.out || bad=1; done; cmp llama.out flow.out
+printf 'model: {num_layers: [3\n' >broken.yaml; try 2 'broken.yaml:2: broken YAML' model broken.yaml
 sed -i 's/^data:/  mm_cfg: {}\n  hidden_size: 64/' llama.yaml; try 2 'hidden-size=32 and --hidden-size=64: give the settings of one model' model llama.yaml
 sed -i '/mm_cfg/d; s/  hidden_size: 64/  img_h: 224/' llama.yaml; try 2 "img_h: 224: only stacks of GPT's blocks are read of settings" model llama.yaml
 # No number where one must be, a decoder unlike its encoder, layers of more widths than one; attention to all sides.

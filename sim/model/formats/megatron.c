@@ -87,10 +87,10 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
 	const char *const *word;
 	bool settings = strstr(bytes.data, "hidden_size ..") || !strstr(bytes.data, "--hidden-size");
-	if (settings ?
-		    mq_megatron_settings(bytes.data, arena, &word, err) != MQ_OK :
-		    mq_shell_read(bytes.data, arena, &script, err) != MQ_OK ||
-			    check_program(word = script.word, err) != MQ_OK || check_doubt(script.doubt, err) != MQ_OK)
+	if (settings)
+		MQ_TRY(mq_megatron_settings(path, bytes.data, arena, &word, err));
+	else if (mq_shell_read(bytes.data, arena, &script, err) != MQ_OK ||
+		 check_program(word = script.word, err) != MQ_OK || check_doubt(script.doubt, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	if (!mq_megatron_has_model(word))
 		return mq_bad(err,

@@ -35,9 +35,10 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 				struct mq_err *err);
 /* Does the flag describe the model; does a value follow it? */
 bool mq_megatron_describes(const char *flag, bool *has_value);
-/* The settings in a log or a YAML file as flags, NULL-terminated. MQ_EINPUT: a model flag with two values. */
-enum mq_status mq_megatron_settings(const char *text, struct mq_arena *arena, const char *const **word,
-				    struct mq_err *err);
+/* The settings in a YAML file, by its path, or else in a log, as flags, NULL-terminated. MQ_EINPUT, which names the path:
+ * broken YAML, a model flag with two values, or a model of another kind. */
+enum mq_status mq_megatron_settings(const char *path, const char *text, struct mq_arena *arena,
+				    const char *const **word, struct mq_err *err);
 /* Do the words describe a model? */
 bool mq_megatron_has_model(const char *const *word);
 
