@@ -451,7 +451,7 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 		mq_plan_copy(plan, item->plan, arena);
 		return true;
 	}
-	/* plain stages get the layers of the estimate; shapes.c divides chunks, unequal layers, and models without layers */
+	/* plain stages get the layers of the estimate; shapes.c divides chunks, unequal layers, models without layers */
 	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers && !s->unequal) {
 		layers = mq_arena_array(arena, item->point.pp, uint32_t);
 		set_shape(s, &item->point);

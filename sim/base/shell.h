@@ -1,9 +1,9 @@
 /* shell.h - the words that Bash would pass to the programs of a launch script, without running any.
  *
  * Followed are quotes, arrays, assignments, ${NAME} with defaults, indices and lengths, $((arithmetic)), functions,
- * conditions on what the script itself assigns, and commands in strings (eval, bash -c) and here-documents (sbatch <<EOF).
- * #SBATCH lines say what Slurm sets. The script has no arguments and nothing is taken from the environment: $(command) and names that are not
- * assigned stay as written, so that an error can name them.
+ * conditions on what the script itself assigns, and commands in strings (eval, bash -c) and here-documents (sbatch
+ * <<EOF). #SBATCH lines say what Slurm sets. The script has no arguments and nothing is taken from the environment:
+ * $(command) and names that are not assigned stay as written, so that an error can name them.
  *
  * If the script does not decide a condition or a loop, its body is in doubt: a name that is assigned there stays as
  * written, and its words are listed apart (`doubt`). Not followed: other files (source), coprocesses, patterns in

@@ -150,7 +150,7 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 /* Duration of a compute task, or of a collective that shares no link; NaN: it is not fixed. */
 static enum mq_status known_time(struct fuser *f, const struct mq_task *t, double *seconds)
 {
-	double key[] = { t->coll, t->comm, t->bytes, t->dtype };
+	const struct mq_communication_key key = mq_communication_key(t);
 	bool found;
 
 	*seconds = NAN;
@@ -162,7 +162,7 @@ static enum mq_status known_time(struct fuser *f, const struct mq_task *t, doubl
 	}
 	if (t->kind != MQ_TASK_COLLECTIVE || t->group)
 		return MQ_OK;
-	double *fixed_s = mq_index_value(f->fixed, key, sizeof(key), sizeof(*fixed_s), &found);
+	double *fixed_s = mq_index_value(f->fixed, &key, sizeof(key), sizeof(*fixed_s), &found);
 	if (!found)
 		MQ_TRY(find_fixed(f, t, fixed_s));
 	*seconds = *fixed_s;

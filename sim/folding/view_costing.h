@@ -54,7 +54,7 @@ enum mq_status mq_costing_communication(struct mq_costing *costing, const struct
 /* Fills bound_s. */
 enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err);
 
-/* Calls `see` for every crossing of a link by a flow, replicas included; unless `all`, only for links that can fill up. */
+/* Calls `see` for every crossing of a link by a flow, replicas included; unless `all`, of links that can fill up. */
 enum mq_status mq_costing_links(struct mq_costing *costing, const struct mq_communication *communication, bool all,
 				mq_replica_flows_see *see, void *data, struct mq_err *err);
 

@@ -81,7 +81,7 @@ void mq_session_close(struct mq_session *session);
 const char *mq_session_left_out(const struct mq_session *session, struct mq_arena *arena);
 /* "2266 GB in the host memory of a machine; ...", where the platform does not say how much there is; else "". */
 const char *mq_session_host_memory(const struct mq_result *result, struct mq_arena *arena);
-/* "X1: no fp8; ...": what was assumed of devices, ports, the mode and, if `result` is not NULL, host memory; "" = none. */
+/* "X1: no fp8; ...": what was assumed of devices, ports, the mode and, by `result` (or NULL), host memory; "" = none. */
 const char *mq_session_assumed(const struct mq_session *session, const struct mq_result *result,
 			       struct mq_arena *arena);
 /* Prints notes on the question: device types without calibration, assumptions, a missing index of errors. */

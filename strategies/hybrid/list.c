@@ -111,7 +111,8 @@ static void screen_item(struct screening *w, uint32_t i)
 	w->tries[item->family]++;
 	if (w->s->make(w->s, item, &w->arena, &plan))
 		costs->screen(costs->screen_context, &plan, &r);
-	if (r.verdict == MQ_VERDICT_OK || r.verdict == MQ_VERDICT_REFUSED) { /* judged, that says why */
+	if (r.verdict == MQ_VERDICT_OK ||
+	    r.verdict == MQ_VERDICT_REFUSED) { /* too dear to screen: judging it says so */
 		w->known[i] = 1;
 		w->fit++;
 		w->left--;

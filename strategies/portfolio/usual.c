@@ -14,7 +14,7 @@ static bool make(const struct shape_space *space, const struct shape_point *p, s
 	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK;
 }
 
-/* Completes a point: dp takes all remaining devices; as many micro-batches as can be, or a `few`, about four per stage. */
+/* Completes a point: dp takes all remaining devices; as many micro-batches as can be, or a `few`, about 4 a stage. */
 static struct shape_point complete(const struct shape_space *space, struct shape_point p, bool few)
 {
 	const struct mq_limits *limits = space->problem->limits;
@@ -82,7 +82,7 @@ static bool family_plan(const struct shape_space *space, uint32_t which, struct 
 
 /* ---- a plan that fits ----------------------------------------------------------------------------------- */
 
-/* Tries the points of a set, those last that slow a step down most; *valid: software, model and constraints allow some. */
+/* Tries the points of a set, those last that slow a step most; *valid: software, model and constraints allow some. */
 static bool set_fitting(struct shape_space *space, uint32_t set, struct mq_arena *arena, struct mq_plan *plan,
 			bool *valid)
 {

@@ -67,7 +67,7 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 
 /* A variant of a plan that fits and takes little more time: with its states sharded as they are, or by ZeRO-1, 2 or 3
  * (way / 5), and with nothing else, small gradient buckets, more micro-batches, the fewest layers that suffice with
- * their activations on the host, or computed again (way % 5). False: it changes nothing, is not valid, or does not fit. */
+ * their activations on the host, or computed again (way % 5). False: it changes nothing, is invalid, or does not fit. */
 enum { MQ_MOVE_RELIEFS = 20 };
 bool mq_move_relieve(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t way,
 		     struct mq_arena *arena, struct mq_plan *out);
